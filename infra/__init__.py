@@ -1,0 +1,1 @@
+"""What runs the work: trainer processes, metering, work pools, the local stack. Knows neither storage nor planning."""

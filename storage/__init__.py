@@ -1,0 +1,1 @@
+"""Bytes: object stores, datasets, checkpoints, handoff and tiers. Knows neither Prefect nor planning."""
