@@ -1,4 +1,4 @@
-"""Chunks: bytes named by their own digest, so that equal bytes are stored and sent once, and any reader can verify them.
+"""Chunks: bytes named by their own digest: equal bytes are stored and sent once, and any reader can verify them.
 
 A chunk never changes: it is written once, and whoever finds it under its key may use it after checking its digest.
 """

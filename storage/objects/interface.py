@@ -120,10 +120,10 @@ class Store(Protocol):
         """
         ...
 
-    def fetch(self, key: str, into: memoryview | FileRange, *, start: int = 0, version: str | None = None) -> None:
-        """Fill `into` wholly with the object's bytes from `start`; promises as for get().
+    def fetch(self, key: str, into: memoryview, *, start: int = 0, version: str | None = None) -> None:
+        """Fill `into` wholly with the object's bytes from `start`, copying none in Python; promises as for get().
 
-        MAY have written some of `into` when it raises. MAY be called by several threads on ranges of one file.
+        MAY have written some of `into` when it raises.
         """
         ...
 
