@@ -1,0 +1,1 @@
+"""Turns journal rows and plans into what people look at: tables, pictures, texts. Pure but for drawing."""
