@@ -134,7 +134,7 @@ class PlannedHandoff:
 
 @dataclass(frozen=True, slots=True)
 class PlannedLeg:
-    """One leg: rent runs from `start` (the machine is asked for) to `end`; work begins `startup` seconds after start."""
+    """One leg. Rent runs from `start`, when the machine is asked for, to `end`; work begins `startup` seconds in."""
 
     stage: str
     region: str

@@ -6,7 +6,7 @@ later; which regions exist, and what they cost, is not known here (`problem` and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -38,7 +38,7 @@ def _decimal(value: object) -> object:
 
 
 def _exact(value: object) -> object:
-    return Fraction(_decimal(value)) if isinstance(value, int | float | str | Decimal) else value  # type: ignore[arg-type]
+    return Fraction(str(value)) if isinstance(value, int | float | str) and not isinstance(value, bool) else value
 
 
 Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
@@ -101,7 +101,7 @@ class Keep(_Part):
 
 
 class CheckpointWish(_Part):
-    """How often state is saved, how large it is, what is kept, and (for foreign trainers) what a whole one looks like."""
+    """How often state is saved, how large it is, what is kept, and what a whole one looks like (glob)."""
 
     every: Duration = timedelta(minutes=15)
     size: Size | None = None
@@ -214,13 +214,6 @@ class RunRequest(_Part):
     stages: tuple[Stage, ...] = Field(min_length=1)
     notes: str | None = None
 
-    @model_validator(mode="after")
-    def _coherent(self) -> RunRequest:
-        if self.deadline is not None and self.within is not None:
-            raise ValueError("deadline and within: give one of them")
-        _check_stages(self)
-        return self
-
     def deadline_from(self, submitted: datetime) -> datetime | None:
         """Return the instant by which the run must be done if it was submitted then; None: whenever it is cheap."""
         return submitted + self.within if self.within is not None else self.deadline
@@ -239,23 +232,30 @@ class RunRequest(_Part):
 
 def parse_run(text: str, file: str) -> RunRequest:
     """Return the run a YAML or JSON text asks for; RequestError lists every fault with its line."""
-    return validate(RunRequest, read_document(text, file, error=RequestError), error=RequestError)
+    document = read_document(text, file, error=RequestError)
+    run = validate(RunRequest, document, error=RequestError)
+    faults = [document.fault(path, got, expected) for path, got, expected in _contradictions(run)]
+    if faults:
+        raise RequestError(f"{file} has {len(faults)} fault{'s' if len(faults) != 1 else ''}:", faults)
+    return run
 
 
-def _check_stages(run: RunRequest) -> None:
+def _contradictions(run: RunRequest) -> Iterator[tuple[tuple[str | int, ...], str, str]]:
+    """Yield what is wrong between fields that are each right: (path, got, expected)."""
+    if run.deadline is not None and run.within is not None:
+        yield ("within",), "deadline and within", "one of them"
     made: set[str] = set()
     seen: set[str] = set()
-    for stage in run.stages:
+    for number, stage in enumerate(run.stages):
+        here = ("stages", number)
         if stage.id in seen:
-            raise ValueError(f"two stages are called {stage.id}")
+            yield (*here, "id"), stage.id, "an id that no other stage has"
         for name, source in stage.inputs.items():
-            if source == "dataset":
-                if run.dataset is None:
-                    raise ValueError(f"stage {stage.id} reads the dataset, but the run names none")
-            elif source not in made:
-                known = ", ".join(["dataset", *sorted(made)])
-                raise ValueError(f"stage {stage.id}: input {name} is {source!r}; known before it: {known}")
+            if source == "dataset" and run.dataset is None:
+                yield (*here, "inputs", name), source, "a run with a dataset"
+            elif source != "dataset" and source not in made:
+                yield (*here, "inputs", name), source, f"one of {', '.join(['dataset', *sorted(made)])}"
         if stage.starts_from is not None and stage.starts_from not in seen:
-            raise ValueError(f"stage {stage.id} starts from {stage.starts_from!r}, which is no stage before it")
+            yield (*here, "starts_from"), stage.starts_from, "a stage before this one"
         seen.add(stage.id)
         made |= {f"{stage.id}.{output.name}" for output in stage.outputs}

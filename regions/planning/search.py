@@ -1,0 +1,435 @@
+"""The exact search: one forward pass over (instant, place, quanta, replicas), then the way back from any finish.
+
+The pass keeps values only for as long as an arc can reach back, and one small code per state for the way back; so the
+whole frontier of cost against finish time comes from it, and any point of it is read out without searching again.
+Ties fall to the arc considered first (wait, finish, stop, move; continue before start) and there to the lower index:
+the same on every platform. Plain NumPy; `kernel` is the same recursion compiled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from regions.planning.instance import NEVER, Flags, Instance, Ints
+
+WAIT, FINISH, STOP = 1, 2, 3
+"""How an idle state was reached: 0 it was the first; STOP + site; from STOP + sites on: a move (see `_move_code`)."""
+CONTINUE = 1
+"""How a running state was reached: 0 it was the first; CONTINUE + span: a start that long ago."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arc:
+    """One step of a path: from slot boundary `begin` to `end`; `site` for start, continue and finish, else -1."""
+
+    kind: str
+    begin: int
+    end: int
+    region: int
+    target: int
+    site: int
+    work: tuple[int, int]
+    mask: int
+    with_inputs: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What the forward pass leaves: `done[t]`, the least cost of finishing exactly at instant t, and the way back."""
+
+    instance: Instance
+    done: Ints
+    done_state: Ints
+    idle_code: np.ndarray
+    run_code: tuple[np.ndarray, ...]
+    finish_code: Ints
+    site_place: Ints
+    """[I, 2] the block and row in which a site's states stand."""
+
+    def frontier(self) -> list[tuple[int, int]]:
+        """Return (instant index, cost) of every finish that is cheaper than all earlier ones."""
+        best, points = int(NEVER), []
+        for instant, cost in enumerate(self.done.tolist()):
+            if cost < best:
+                best = cost
+                points.append((instant, cost))
+        return points
+
+    def path(self, finish: int) -> tuple[Arc, ...]:
+        """Return the arcs of the cheapest way to be done exactly at the instant `finish`, first to last."""
+        return tuple(reversed(_walk_back(self, finish)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Sites of one stage that gain and start alike, so that one array operation serves them all."""
+
+    stage: int
+    sites: Ints
+    regions: Ints
+    ranks: tuple[Ints, ...]
+    """Rows such that within each of these arrays every region stands once."""
+
+
+def search(instance: Instance) -> Table:
+    """Search the whole instance; the horizon is its last instant."""
+    return _Pass(instance).run()
+
+
+class _Pass:
+    """The state of one forward pass: rings of values, and the codes written so far."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.it = instance
+        self.blocks = _blocks(instance)
+        self.spans = [int(instance.start_span[block.sites].max(initial=0)) for block in self.blocks]
+        slots, masks, regions, work = instance.slots, instance.masks, instance.regions, instance.work
+        self.departures = {lag: instance.departures(lag) for lag in np.unique(instance.lag).tolist() if lag >= 0}
+        depth = 2 + max(
+            (int((np.arange(slots + 1) - late)[late >= 0].max(initial=0)) for late in self.departures.values()),
+            default=0,
+        )
+        self.idle = np.full((min(depth, slots + 1), masks, regions, work + 1), NEVER)
+        code = np.uint8 if STOP + instance.sites + 2 * regions <= 255 else np.uint16
+        self.idle_code = np.zeros((slots + 1, masks, regions, work + 1), code)
+        widths = [int(instance.borders[block.stage + 1] - instance.borders[block.stage]) for block in self.blocks]
+        self.running = [
+            np.full((span + 2, masks, len(block.sites), width), NEVER)
+            for block, span, width in zip(self.blocks, self.spans, widths, strict=True)
+        ]
+        step = np.uint8 if max(self.spans, default=0) < 254 else np.uint16
+        self.run_code = [
+            np.zeros((slots + 1, masks, len(block.sites), width), step)
+            for block, width in zip(self.blocks, widths, strict=True)
+        ]
+        ring = max(self.spans, default=0) + 2
+        self.finishing = np.full((ring, instance.stages, masks, regions), NEVER)
+        self.finish_code = np.full((slots + 1, instance.stages, masks, regions), -1, np.int64)
+        self.done = np.full(slots + 1, NEVER)
+        self.done_state = np.full(slots + 1, -1, np.int64)
+        self.low, self.high = _band(instance)
+        self.moves = _moves(instance)
+
+    def run(self) -> Table:
+        """Walk the instants once."""
+        it = self.it
+        self._begin()
+        for instant in range(it.slots + 1):
+            self._arrive(instant)
+            self._stop(instant)
+            self._move(instant)
+            idle = self.idle[instant % len(self.idle)]
+            ends = idle[:, :, it.work].ravel()
+            state = int(ends.argmin())
+            self.done[instant], self.done_state[instant] = ends[state], state if ends[state] < NEVER else -1
+            if instant < it.slots:
+                for number, block in enumerate(self.blocks):
+                    self._start(number, block, instant)
+                    self._continue(number, block, instant)
+        place = np.zeros((it.sites, 2), np.int64)
+        for number, block in enumerate(self.blocks):
+            place[block.sites] = [(number, row) for row in range(len(block.sites))]
+        return Table(it, self.done, self.done_state, self.idle_code, tuple(self.run_code), self.finish_code, place)
+
+    def _begin(self) -> None:
+        it = self.it
+        if it.first_site < 0:
+            self.idle[0, it.first_mask, it.first_region, it.first_work] = 0
+            return
+        for number, block in enumerate(self.blocks):
+            row = np.flatnonzero(block.sites == it.first_site)
+            if len(row):
+                self.running[number][0, it.first_mask, row[0], it.first_work - it.borders[block.stage]] = 0
+
+    def _arrive(self, instant: int) -> None:
+        """Waiting, and the last quantum of a stage done: what reaches the idle states of this instant by itself."""
+        it, now = self.it, instant % len(self.idle)
+        idle = self.idle[now]
+        if instant:
+            before = self.idle[(instant - 1) % len(self.idle)]
+            idle[:] = NEVER
+            for stage, (low, high) in self._stages(instant):
+                cost = (it.held[stage, :, instant] - it.held[stage, :, instant - 1])[:, None, None]
+                cost = cost + it.stay[stage, None, :, None, instant - 1]
+                np.minimum(before[:, :, low:high] + cost, NEVER, out=idle[:, :, low:high])
+                self.idle_code[instant, :, :, low:high][idle[:, :, low:high] < NEVER] = WAIT
+        ended = self.finishing[instant % len(self.finishing)]
+        at = idle[:, :, it.borders[1:]].transpose(2, 0, 1)
+        better = ended < at
+        if better.any():
+            stage, mask, region = np.nonzero(better)
+            idle[mask, region, it.borders[stage + 1]] = ended[better]
+            self.idle_code[instant, mask, region, it.borders[stage + 1]] = FINISH
+            self.finish_code[instant][~better] = -1
+        ended[:] = NEVER
+
+    def _stop(self, instant: int) -> None:
+        it, idle, code = self.it, self.idle[instant % len(self.idle)], self.idle_code[instant]
+        for number, block in enumerate(self.blocks):
+            base = int(it.borders[block.stage])
+            low, high = self._slice(instant, block.stage)
+            if low >= high:
+                continue
+            values = self.running[number][instant % len(self.running[number])][:, :, low - base : high - base]
+            for rows in block.ranks:
+                found = values[:, rows]
+                if it.stop_penalty is not None and it.first_site in block.sites[rows]:
+                    found = (
+                        found + np.where(block.sites[rows] == it.first_site, it.stop_penalty[instant], 0)[None, :, None]
+                    )
+                regions = block.regions[rows]
+                better = found < idle[:, regions, low:high]
+                if better.any():
+                    idle[:, regions, low:high] = np.where(better, found, idle[:, regions, low:high])
+                    codes = (STOP + block.sites[rows])[None, :, None].astype(code.dtype)
+                    code[:, regions, low:high] = np.where(better, codes, code[:, regions, low:high])
+
+    def _move(self, instant: int) -> None:
+        it, idle, code = self.it, self.idle[instant % len(self.idle)], self.idle_code[instant]
+        for move in self.moves:
+            low, high = self._slice(instant, move.stage)
+            begin = int(self.departures[move.lag][instant])
+            if low >= high or begin < 0:
+                continue
+            before = self.idle[begin % len(self.idle)][move.masks][:, move.sources, low:high]
+            cost = it.stayed[move.stage, move.sources, instant] - it.stayed[move.stage, move.sources, begin] + move.fees
+            held = it.held[move.stage, move.masks, instant] - it.held[move.stage, move.masks, begin]
+            found = before + cost[None, :, None]
+            which = found.argmin(axis=1)
+            found = np.take_along_axis(found, which[:, None], axis=1)[:, 0] + held[:, None]
+            better = found < idle[move.arrivals, move.target, low:high]
+            if better.any():
+                kept = idle[move.arrivals, move.target, low:high]
+                idle[move.arrivals, move.target, low:high] = np.where(better, found, kept)
+                codes = _move_code(it, move.sources, move.with_inputs)[which].astype(code.dtype)
+                kept_code = code[move.arrivals, move.target, low:high]
+                code[move.arrivals, move.target, low:high] = np.where(better, codes, kept_code)
+
+    def _start(self, number: int, block: _Block, instant: int) -> None:
+        it, stage = self.it, block.stage
+        span = int(it.start_span[block.sites[0], instant])
+        low, high = self._slice(instant, stage)
+        if not span or low >= high:
+            return
+        begin, end, base = instant, instant + span, int(it.borders[stage])
+        fixed, rent = it.start_fixed[block.sites, instant], it.start_rent[block.sites, instant]
+        lie = it.stayed[stage, block.regions, end] - it.stayed[stage, block.regions, begin]
+        held = it.held[stage, :, end] - it.held[stage, :, begin]
+        held = np.where(it.ready[:, block.regions], held[:, None] + lie[None, :], NEVER)
+        values = self.idle[instant % len(self.idle)][:, block.regions, low:high] + held[:, :, None]
+        if values.min() >= NEVER:
+            return
+        gain = int(it.start_gain[block.sites[0], instant])
+        self._advance(number, block, (instant, end), values, (low - base, gain), (fixed, rent), CONTINUE + span)
+
+    def _continue(self, number: int, block: _Block, instant: int) -> None:
+        it, stage = self.it, block.stage
+        low, high = self._slice(instant, stage)
+        ring = self.running[number]
+        now = ring[instant % len(ring)]
+        if low < high:
+            base = int(it.borders[stage])
+            held = (it.held[stage, :, instant + 1] - it.held[stage, :, instant])[:, None]
+            held = held + it.stay[stage, block.regions, instant][None, :]
+            values = now[:, :, low - base : high - base] + held[:, :, None]
+            if values.min() < NEVER:
+                rent, gain = it.rent[block.sites, instant], int(it.gain[block.sites[0], instant])
+                costs = (np.zeros_like(rent), rent)
+                self._advance(number, block, (instant, instant + 1), values, (low - base, gain), costs, CONTINUE)
+        now[:] = NEVER
+
+    def _advance(
+        self,
+        number: int,
+        block: _Block,
+        slots: tuple[int, int],
+        values: Ints,
+        work: tuple[int, int],
+        costs: tuple[Ints, Ints],
+        code: int,
+    ) -> None:
+        """Carry running values forward by `gain`; what reaches the stage's border pays only for the part it needs."""
+        (begin, end), (first, gain), (fixed, rent) = slots, work, costs
+        ring = self.running[number]
+        width = ring.shape[-1]
+        stays = max(0, min(values.shape[-1], width - gain - first))
+        if stays:
+            found = values[:, :, :stays] + (fixed + rent)[None, :, None]
+            target = ring[end % len(ring)][:, :, first + gain : first + gain + stays]
+            better = found < target
+            if better.any():
+                np.copyto(target, found, where=better)
+                codes = self.run_code[number][end][:, :, first + gain : first + gain + stays]
+                codes[better] = code
+        if gain and stays < values.shape[-1]:
+            need = width - first - np.arange(stays, values.shape[-1])
+            part = -(-rent[:, None] * need[None, :] // gain) + fixed[:, None]
+            self._finish(block, (begin, end), values[:, :, stays:] + part[None], first + stays, code - CONTINUE)
+
+    def _finish(self, block: _Block, slots: tuple[int, int], found: Ints, first: int, span: int) -> None:
+        it, stage, (_, end) = self.it, block.stage, slots
+        level = found.argmin(axis=2)
+        cost = np.take_along_axis(found, level[:, :, None], axis=2)[:, :, 0]
+        target = self.finishing[end % len(self.finishing)][stage]
+        for mask, row in zip(*np.nonzero(cost < NEVER), strict=True):
+            region, site = int(block.regions[row]), int(block.sites[row])
+            after = it.mask_after(stage, region, int(mask))
+            if cost[mask, row] < target[after, region]:
+                target[after, region] = cost[mask, row]
+                work = int(it.borders[stage]) + first + int(level[mask, row])
+                self.finish_code[end, stage, after, region] = _pack(it, int(mask), site, work, span)
+
+    def _slice(self, instant: int, stage: int) -> tuple[int, int]:
+        """Return the quanta of a stage that can have been done by now and still lead to the end in time."""
+        it = self.it
+        return max(int(it.borders[stage]), int(self.low[instant])), min(
+            int(it.borders[stage + 1]), int(self.high[instant]) + 1
+        )
+
+    def _stages(self, instant: int) -> list[tuple[int, tuple[int, int]]]:
+        return [(stage, cut) for stage in range(self.it.stages) if (cut := self._slice(instant, stage))[0] < cut[1]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """All moves of a stage into one region that take equally long and start from these masks."""
+
+    stage: int
+    with_inputs: bool
+    target: int
+    lag: int
+    sources: Ints
+    fees: Ints
+    masks: Ints
+    arrivals: Ints
+
+
+def _moves(it: Instance) -> list[_Move]:
+    every, moves = np.arange(it.masks), []
+    for stage in range(it.stages):
+        for target in range(it.regions):
+            for with_inputs in (False, True):
+                masks = every[it.ready[:, target] != with_inputs]
+                arrivals = masks | (1 << int(it.replica_bit[target])) if with_inputs and len(masks) else masks
+                lags = it.lag[stage, int(with_inputs), :, target]
+                for lag in np.unique(lags[lags >= 0]).tolist() if len(masks) else ():
+                    sources = np.flatnonzero(lags == lag)
+                    fees = it.fee[stage, int(with_inputs), sources, target]
+                    moves.append(_Move(stage, with_inputs, target, lag, sources, fees, masks, arrivals))
+    return moves
+
+
+def _move_code(it: Instance, sources: Ints, with_inputs: bool) -> Ints:
+    return STOP + it.sites + 2 * sources + int(with_inputs)
+
+
+def _pack(it: Instance, mask: int, site: int, work: int, span: int) -> int:
+    return ((mask * it.sites + site) * (it.work + 1) + work) * (it.slots + 1) + span
+
+
+def _unpack(it: Instance, code: int) -> tuple[int, int, int, int]:
+    code, span = divmod(code, it.slots + 1)
+    code, work = divmod(code, it.work + 1)
+    mask, site = divmod(code, it.sites)
+    return mask, site, work, span
+
+
+def _blocks(it: Instance) -> list[_Block]:
+    alike: dict[tuple[int, bytes, bytes, bytes], list[int]] = {}
+    for site in range(it.sites):
+        rows = (it.gain[site].tobytes(), it.start_span[site].tobytes(), it.start_gain[site].tobytes())
+        alike.setdefault((int(it.site_stage[site]), *rows), []).append(site)
+    return [_block(it, key[0], np.array(sites)) for key, sites in alike.items()]
+
+
+def _block(it: Instance, stage: int, sites: Ints) -> _Block:
+    regions = it.site_region[sites]
+    seen: dict[int, int] = {}
+    rank = []
+    for region in regions.tolist():
+        rank.append(seen.get(region, 0))
+        seen[region] = rank[-1] + 1
+    ranks = tuple(np.flatnonzero(np.array(rank) == number) for number in range(max(rank) + 1))
+    return _Block(stage, sites, regions, ranks)
+
+
+def _band(it: Instance) -> tuple[Ints, Ints]:
+    """Bound the quanta done at each instant: from above by what can be done, from below by what must be."""
+    most = it.gain.max(axis=0, initial=0)
+    sums = np.concatenate([[0], np.cumsum(most)])
+    return np.maximum(it.first_work, it.work - (sums[-1] - sums)), np.minimum(it.work, it.first_work + sums)
+
+
+def _walk_back(table: Table, finish: int) -> list[Arc]:
+    it, arcs = table.instance, []
+    mask, region = divmod(int(table.done_state[finish]), it.regions)
+    instant, work, site = finish, it.work, -1
+    while True:
+        if site >= 0:
+            code, arc = _before_running(table, instant, mask, site, work)
+        else:
+            code, arc = _before_idle(table, instant, mask, region, work)
+        if not code:
+            return arcs
+        assert arc is not None
+        arcs.append(arc)
+        instant, mask, region, work = arc.begin, arc.mask, arc.region, arc.work[0]
+        site = arc.site if arc.kind in ("continue", "finish", "stop") else -1
+
+
+def _before_running(table: Table, instant: int, mask: int, site: int, work: int) -> tuple[int, Arc | None]:
+    it, (block, row) = table.instance, table.site_place[site]
+    stage, region = int(it.site_stage[site]), int(it.site_region[site])
+    code = int(table.run_code[block][instant, mask, row, work - int(it.borders[stage])])
+    if code == 0:
+        return 0, None
+    span = code - CONTINUE
+    begin = instant - max(1, span)
+    gain = int(it.start_gain[site, begin] if span else it.gain[site, begin])
+    kind = "start" if span else "continue"
+    return code, Arc(kind, begin, instant, region, region, site, (work - gain, work), mask)
+
+
+def _before_idle(table: Table, instant: int, mask: int, region: int, work: int) -> tuple[int, Arc | None]:
+    it = table.instance
+    code = int(table.idle_code[instant, mask, region, work])
+    if code == 0:
+        return 0, None
+    if code == WAIT:
+        return code, Arc("wait", instant - 1, instant, region, region, -1, (work, work), mask)
+    if code == FINISH:
+        stage = int(np.searchsorted(it.borders, work)) - 1
+        mask, site, before, span = _unpack(it, int(table.finish_code[instant, stage, mask, region]))
+        kind = "start-finish" if span else "finish"
+        return code, Arc(kind, instant - max(1, span), instant, region, region, site, (before, work), mask)
+    if code < STOP + it.sites:
+        return code, Arc("stop", instant, instant, region, region, code - STOP, (work, work), mask)
+    source, with_inputs = divmod(code - STOP - it.sites, 2)
+    stage = int(np.searchsorted(it.borders, work, side="right")) - 1
+    begin = int(it.departures(int(it.lag[stage, with_inputs, source, region]))[instant])
+    before = mask & ~(1 << int(it.replica_bit[region])) if with_inputs else mask
+    return code, Arc("move", begin, instant, source, region, -1, (work, work), before, bool(with_inputs))
+
+
+def arc_cost(it: Instance, arc: Arc) -> int:
+    """Return what an arc costs: the definition that paths, the search and the tests' oracle agree on."""
+    stage = int(np.searchsorted(it.borders, arc.work[0], side="right")) - 1
+    lying = it.held[stage, arc.mask, arc.end] - it.held[stage, arc.mask, arc.begin]
+    lying += it.stayed[stage, arc.region, arc.end] - it.stayed[stage, arc.region, arc.begin]
+    if arc.kind == "move":
+        return int(lying + it.fee[stage, int(arc.with_inputs), arc.region, arc.target])
+    if arc.kind in ("wait", "stop"):
+        return int(lying)
+    starts = arc.kind.startswith("start")
+    rent = it.start_rent if starts else it.rent
+    gain = it.start_gain if starts else it.gain
+    cost = int(rent[arc.site, arc.begin])
+    if arc.kind.endswith("finish"):
+        cost = -(-cost * (arc.work[1] - arc.work[0]) // int(gain[arc.site, arc.begin]))
+    return int(lying) + cost + (int(it.start_fixed[arc.site, arc.begin]) if starts else 0)
+
+
+__all__ = ["Arc", "Flags", "Table", "arc_cost", "pairwise", "search"]
