@@ -1,15 +1,15 @@
 """The planning problem as whole numbers: what the search solves and what the test oracle solves too.
 
 Time is cut into slots (not all of one length) by instants, work into quanta. A run is `idle` in a region (its
-checkpoint lies there, nothing is rented) or `running` on a site. A site is one way to rent for one stage: region, offer, market,
-width. All money is in micro-units of the plan's currency, and every cost is that of a whole arc. See decisions/0201.
+checkpoint lies there, nothing is rented) or `running` on a site. A site is one way to rent for one stage: region,
+offer, market, width. Money is in micro-units of the plan's currency; a cost is that of a whole arc. See decisions/0201.
 
     start     idle in r  at t  ->  running on i      at t + start_span[i, t]   startup paid, the rest of the span works
     continue  running i  at t  ->  running on i      at t + 1
     finish    either of them, cut where the stage's last quantum is done       ->  idle, next stage, at the slot's end
     stop      running i  at t  ->  idle in region(i) at t                      free (penalised for the current leg)
     wait      idle in r  at t  ->  idle in r         at t + 1
-    move      idle in r  at t' ->  idle in q         at t, t' = the last instant from which the bytes arrive by t
+    move      idle in r  at t  ->  idle in q         at the first instant by which the bytes are there
 
 A move copies the inputs if q does not hold them yet; a state therefore knows which regions hold new replicas (a mask).
 """
@@ -120,8 +120,10 @@ class Instance:
         return np.asarray((bits < 0) | held)
 
     def departures(self, lag: int) -> Ints:
-        """Return, for each instant, the last instant from which a move of `lag` seconds arrives by then (-1: none)."""
-        return np.searchsorted(self.instants, self.instants - lag, side="right") - 1
+        """Return, for each instant, the last instant from which a move of `lag` seconds first arrives then (-1: none)."""
+        last = np.searchsorted(self.instants, self.instants - lag, side="right") - 1
+        last[1:][last[1:] == last[:-1]] = -1
+        return last
 
     def mask_after(self, stage: int, region: int, mask: int) -> int:
         """Return what replicas count once `stage` (its last quantum) was done in `region`."""

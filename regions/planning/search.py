@@ -9,11 +9,10 @@ the same on every platform. Plain NumPy; `kernel` is the same recursion compiled
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
-from regions.planning.instance import NEVER, Flags, Instance, Ints
+from regions.planning.instance import NEVER, Instance, Ints
 
 WAIT, FINISH, STOP = 1, 2, 3
 """How an idle state was reached: 0 it was the first; STOP + site; from STOP + sites on: a move (see `_move_code`)."""
@@ -266,7 +265,8 @@ class _Pass:
                 codes[better] = code
         if gain and stays < values.shape[-1]:
             need = width - first - np.arange(stays, values.shape[-1])
-            part = -(-rent[:, None] * need[None, :] // gain) + fixed[:, None]
+            part = -(-np.where(rent < NEVER, rent, 0)[:, None] * need[None, :] // gain) + fixed[:, None]
+            part[rent >= NEVER] = NEVER
             self._finish(block, (begin, end), values[:, :, stays:] + part[None], first + stays, code - CONTINUE)
 
     def _finish(self, block: _Block, slots: tuple[int, int], found: Ints, first: int, span: int) -> None:
@@ -421,6 +421,8 @@ def arc_cost(it: Instance, arc: Arc) -> int:
     lying += it.stayed[stage, arc.region, arc.end] - it.stayed[stage, arc.region, arc.begin]
     if arc.kind == "move":
         return int(lying + it.fee[stage, int(arc.with_inputs), arc.region, arc.target])
+    if arc.kind == "stop" and it.stop_penalty is not None and arc.site == it.first_site:
+        return int(lying + it.stop_penalty[arc.begin])
     if arc.kind in ("wait", "stop"):
         return int(lying)
     starts = arc.kind.startswith("start")
@@ -430,6 +432,3 @@ def arc_cost(it: Instance, arc: Arc) -> int:
     if arc.kind.endswith("finish"):
         cost = -(-cost * (arc.work[1] - arc.work[0]) // int(gain[arc.site, arc.begin]))
     return int(lying) + cost + (int(it.start_fixed[arc.site, arc.begin]) if starts else 0)
-
-
-__all__ = ["Arc", "Flags", "Table", "arc_cost", "pairwise", "search"]
