@@ -121,25 +121,24 @@ def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
-def hash_file(descriptor: int, start: int = 0, size: int | None = None) -> str:
-    """Return the BLAKE3 hex digest of an open file's range, without copying it through Python objects."""
-    hasher = blake3()
-    update_from_file(hasher, descriptor, start, os.fstat(descriptor).st_size - start if size is None else size)
-    return hasher.hexdigest()
-
-
-def update_from_file(hasher: blake3, descriptor: int, start: int, size: int) -> None:
-    """Feed a range of an open file to a hasher; OSError (EIO) where the file is shorter."""
-    if os.fstat(descriptor).st_size < start + size:
-        raise OSError(errno.EIO, "the file is shorter than its record says")
-    if size < _MAPPED_FROM:
-        hasher.update(os.pread(descriptor, size, start))
+@contextlib.contextmanager
+def viewed(body: Body) -> Iterator[memoryview]:
+    """Give a body's bytes to native code (digests, checksums) without copying them; a file's range is mapped."""
+    if not isinstance(body, FileRange):
+        yield memoryview(body).cast("B")
         return
-    page = start - start % mmap.ALLOCATIONGRANULARITY
-    with mmap.mmap(descriptor, size + start - page, access=mmap.ACCESS_READ, offset=page) as mapped:
-        view = memoryview(mapped)
-        try:
-            with view[start - page :] as wanted:
-                hasher.update(wanted)
-        finally:
-            view.release()
+    if os.fstat(body.descriptor).st_size < body.offset + body.size:
+        raise OSError(errno.EIO, "the file is shorter than its record says")
+    if body.size < _MAPPED_FROM:
+        yield memoryview(os.pread(body.descriptor, body.size, body.offset))
+        return
+    skipped = body.offset % mmap.ALLOCATIONGRANULARITY
+    mapped = mmap.mmap(body.descriptor, body.size + skipped, access=mmap.ACCESS_READ, offset=body.offset - skipped)
+    with mapped, memoryview(mapped) as whole, whole[skipped:] as wanted:
+        yield wanted
+
+
+def hash_file(descriptor: int) -> str:
+    """Return the BLAKE3 hex digest of an open file."""
+    with viewed(FileRange(descriptor, 0, os.fstat(descriptor).st_size)) as data:
+        return blake3(data).hexdigest()

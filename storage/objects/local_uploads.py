@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from regions.errors import InputError, IntegrityError, NotFoundError
 from storage.objects import files
@@ -143,9 +144,9 @@ class LocalUploads:
             lines = (self._folder / upload).read_text().splitlines()
         except (FileNotFoundError, NotADirectoryError):
             raise NotFoundError(f"{key!r} has no open upload {upload}: it was completed or aborted") from None
-        head = json.loads(lines[0]) if lines else {"key": None}
-        if (key is not None and head["key"] != key) or head["key"] is None:
-            raise NotFoundError(f"{key!r} has no open upload {upload}")
+        head: dict[str, Any] = json.loads(lines[0]) if lines else {"key": ""}
+        if (key is not None and head["key"] != key) or not self._staging(head["key"], upload).exists():
+            raise NotFoundError(f"{key!r} has no open upload {upload}: it was completed or aborted")
         parts = {}
         for line in lines[1:]:
             number, _, size = line.partition(" ")

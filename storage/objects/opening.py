@@ -33,6 +33,11 @@ def open_store(
         from storage.objects.memory import named_store
 
         return named_store(parts.netloc + parts.path.rstrip("/"))
+    if parts.scheme == "s3" and parts.netloc and not parts.query:
+        from storage.objects.retrying import Retrying
+        from storage.objects.s3 import open_s3
+
+        return Retrying(open_s3(url, endpoint=endpoint, region=region, profile=profile, credentials=credentials))
     raise InputError(
         f"{url!r} names no object store: expected file:///folder, s3://bucket/prefix, oss://bucket/prefix or "
         "memory://name",
