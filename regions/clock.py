@@ -1,4 +1,4 @@
-"""The only clock. Run time (prices, windows, plans, billing) may run faster than real time; leases and retries never do.
+"""The only clock. Run time (prices, windows, plans, bills) may run faster than real time; leases and retries never do.
 
 `NIGHTRELAY_CLOCK` is `real`, or `2026-11-30T12:00Z x 3600 @ 2026-12-01T08:00:00Z`: at the real instant after `@` the
 run clock shows the first instant, and then runs 3,600 times as fast. Without `@` the anchor is the moment of parsing;

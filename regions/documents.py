@@ -204,7 +204,7 @@ def _fault(model: type[BaseModel], document: Document, details: ErrorDetails) ->
 def _expected(details: ErrorDetails) -> str:
     """Return what a pydantic error wanted, as words; validators of ours raise ValueError("<expected> | <hint>")."""
     given = details["input"]
-    number = isinstance(given, int | float) or isinstance(given, bool)
+    number = isinstance(given, int | float)
     if details["type"] == "value_error":
         return str(details.get("ctx", {}).get("error", details["msg"]))
     if details["type"] == "string_type" and number:

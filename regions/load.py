@@ -104,10 +104,7 @@ def load(folder: Path, *, now: datetime | None = None) -> Catalog:
     catalog, faults = inspect(folder, now=now)
     if catalog is None or faults:
         files = len({fault.file for fault in faults})
-        raise RegionFileError(
-            f"{len(faults)} fault{'s' if len(faults) != 1 else ''} in {files} file{'s' if files != 1 else ''} of {folder}:",
-            faults,
-        )
+        raise RegionFileError(f"{_count(len(faults), 'fault')} in {_count(files, 'file')} of {folder}:", faults)
     return catalog
 
 
@@ -267,3 +264,7 @@ class _Reading:
 
 def _rate(row: RateRow) -> Rate:
     return Rate(row.source_currency, row.target_currency, row.rate, row.as_of, row.basis, row.source)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

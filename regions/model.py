@@ -147,8 +147,9 @@ class Holidays(Section):
     country: Annotated[str, Field(pattern=r"^[A-Z]{2,3}$")] | None = None
     """ISO 3166 code, quoted (NO is Norway)."""
     subdivision: str | None = None
-    makeup_workdays: Flag = False
-    """The country moves working days to weekends (China). Unpublished years are then unknown, not guessed."""
+    makeup_workdays: Flag = True
+    """Whether days worked at weekends to make up for holidays count as workdays, in countries that move days so
+    (China). Years whose list is not published are then unknown, not guessed."""
     extra_holidays: tuple[Day, ...] = ()
     extra_workdays: tuple[Day, ...] = ()
 

@@ -1,4 +1,4 @@
-"""Amounts of money that are never added, compared or shown as another currency without a dated rate somebody wrote down.
+"""Amounts of money, never added to, compared with or shown as another currency without a dated rate on record.
 
 Decimal to the end; an amount is rounded once, by `price_of`, to `PLACES`. There is no built-in rate.
 """

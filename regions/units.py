@@ -12,7 +12,7 @@ from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
 
-# A month is 30 days of 24 h: what clouds mean where they sell by the month. Prices use a storage block's own month_hours.
+# A month is 30 days of 24 h, as clouds sell it; storage prices go by their own month_hours.
 _SECONDS = {
     "s": 1, "sec": 1, "second": 1, "min": 60, "minute": 60, "h": 3600, "hour": 3600, "d": 86400, "day": 86400,
     "w": 604800, "week": 604800, "month": 2592000, "year": 31536000,
