@@ -7,15 +7,17 @@ little. Its standard input is a pipe from its parent (see infra.keeping), one JS
     {"do": "signal", "name": .., "signal": n}          to that one program
     {"do": "end"}                                      kill every descendant, then leave
 
-and it answers on standard output: {"started": name, "pid": n}, {"refused": name, "why": ..}, and, once a program and all
-it left behind are gone, {"ended": name, "code": n} (negative: the signal). The pipe's end, which the kernel writes
-whatever way the parent died, means "end".
+and it answers on standard output: {"started": name, "pid": n}, {"refused": name, "why": ..}, {"ended": name, "code": n}
+(negative: the signal), for the last program only once all that was left behind is gone. The pipe's end, which the
+kernel brings about whatever way the parent died, means "end".
 
-On Linux it is a subreaper: a descendant that made its own session (as torchrun's workers do) or whose parent died comes
-to it and is found. A program's first process also dies with the keeper itself. Elsewhere only process groups are reached.
+On Linux it is a subreaper: a descendant that made its own session (as torchrun's workers do) or whose parent died
+comes to it and is found, and a program's first process dies with the keeper itself. Elsewhere only process groups are
+reached.
 """
 
-# ruff: noqa: PTH  (pathlib would double the time this script needs to be up)
+# pathlib would double the time this script needs to be up.
+# ruff: noqa: PTH123, PTH208
 
 from __future__ import annotations
 

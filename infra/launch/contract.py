@@ -83,7 +83,7 @@ class Folders:
         return self.root / "trainer.log"
 
     def prepare(self) -> None:
-        """Make the folders and take away what an earlier trainer said here; saved state is left to `saves.set_aside`."""
+        """Make the folders and remove what an earlier trainer said here; what it saved is left to `saves.set_aside`."""
         shutil.rmtree(self.scratch, ignore_errors=True)
         for folder in (self.checkpoints, self.inputs, self.outputs, self.scratch):
             folder.mkdir(parents=True, exist_ok=True)
@@ -115,7 +115,7 @@ class LaunchContext:
     """The real instant at which it will be asked to stop."""
     stop_at_step: int | None = None
     threads: int | None = None
-    """Threads of the numeric libraries: pinned so that the same leg computes the same bits elsewhere; None: the user's."""
+    """Threads of the numeric libraries, pinned so that a leg computes the same bits elsewhere; None: not pinned."""
     extra: Mapping[str, str] = field(default_factory=dict)
     """The run file's `env`, for the stage."""
 
@@ -168,7 +168,7 @@ class LaunchContext:
         }
 
     def write(self) -> None:
-        """Write the context file: {"run": .., "checkpoint_dir": .., "inputs": {..}}, the variables' names in lower case."""
+        """Write the context file: the variables' names in lower case without the prefix, inputs as one object."""
         document: dict[str, object] = {
             name.removeprefix("NIGHTRELAY_").lower(): value
             for name, value in self.variables().items()

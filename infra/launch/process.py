@@ -28,9 +28,13 @@ class Exit:
     """Whether it had been asked to stop before."""
     killed: bool
     """Whether the whole group was killed for not leaving in its grace."""
+    refused: str | None = None
+    """Why the operating system would not run the program at all."""
 
     def __str__(self) -> str:
         """Render as people read it."""
+        if self.refused:
+            return f"could not be run: {self.refused}"
         return describe_code(self.code) + (" after its grace" if self.killed else "")
 
 
@@ -97,14 +101,12 @@ class Trainer:
 
     def kill(self) -> Exit:
         """Kill it and every descendant now; return when nothing is left."""
-        if self.poll() is None:
+        if self._exit is None and _NAME not in self._keeping.look():
             stopping = self._stopping or _Stopping(self._clock.monotonic(), 0.0)
             stopping.killed = True
             self._stopping = stopping
             self._keeping.end()
-            self._finish(self._keeping.look().get(_NAME))
-        assert self._exit is not None
-        return self._exit
+        return self._exit or self._finish(self._keeping.look().get(_NAME))
 
     def _press(self, stopping: _Stopping) -> None:
         passed = self._clock.monotonic() - stopping.began
@@ -114,10 +116,12 @@ class Trainer:
             stopping.terminated = True
             self._keeping.signal(_NAME, signal.SIGTERM)
 
-    def _finish(self, code: int | None) -> None:
+    def _finish(self, code: int | None) -> Exit:
         stopping = self._stopping
-        self._exit = Exit(code, asked=stopping is not None, killed=stopping is not None and stopping.killed)
+        killed = stopping is not None and stopping.killed
         self._keeping.end()
+        self._exit = Exit(code, stopping is not None, killed, self._keeping.refusal(_NAME))
+        return self._exit
 
 
 def launch(
@@ -130,12 +134,12 @@ def launch(
     clock: Clock,
 ) -> Trainer:
     """Start a command with exactly this environment. OutsideError where the program is missing or cannot be run."""
-    program = shutil.which(command[0], path=env.get("PATH"))
-    if program is None and "/" in command[0] and (cwd / command[0]).is_file():
-        program = str(cwd / command[0])
+    wanted = str(cwd / command[0]) if "/" in command[0] else command[0]
+    program = shutil.which(wanted, path=env.get("PATH"))
     if program is None:
         raise OutsideError(
-            f"the command's program {command[0]!r} is not on this machine: install it or correct `command` in the run file",
+            f"the command's program {command[0]!r} is not on this machine: "
+            "install it, or correct `command` in the run file",
             kind="program-missing",
         )
     keeping = Keeping(clock)
