@@ -21,6 +21,8 @@ Kinds = tuple[frozenset[str], ...]
 """The ways a day may turn out; one set of day words each."""
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_RECENT = range(2019, 2027)
+"""Years whose lists are known: they show a holiday's names, and whether a country moves days at all."""
 _ONE_DAY = timedelta(days=1)
 _LONGEST_BREAK = 12
 """Days of one holiday that are numbered; the longest break so far had 9 (China, 2026)."""
@@ -38,9 +40,8 @@ def unknown_years(rules: Holidays, first: int, last: int) -> tuple[int, ...]:
 
 def holiday_names(country: str, subdivision: str | None) -> frozenset[str]:
     """Return the names that `holiday:<name>` may use in a country."""
-    years = range(2020, 2027)
     return frozenset(
-        name for year in years for names in _statutory(country, subdivision, year).values() for name in names
+        name for year in _RECENT for names in _statutory(country, subdivision, year).values() for name in names
     )
 
 
@@ -96,7 +97,7 @@ def _ways(rules: Holidays, day: date) -> tuple[str, ...]:
         return ("holiday",)
     if rules.country is None:
         return ("weekend",) if day.weekday() >= 5 else ("workday",)
-    if not rules.makeup_workdays:
+    if not _moves_days(rules):
         if day in _calendar(rules.country, rules.subdivision, day.year):
             return ("holiday",)
         return ("weekend",) if _weekend(rules, day) else ("workday",)
@@ -130,9 +131,19 @@ def _by_file(rules: Holidays, year: int) -> bool:
 
 
 def _published(rules: Holidays, year: int) -> bool:
-    if rules.country is None or not rules.makeup_workdays:
+    if rules.country is None or not _moves_days(rules):
         return True
     return _by_file(rules, year) or _listed(rules.country, rules.subdivision, year)
+
+
+def _moves_days(rules: Holidays) -> bool:
+    return rules.makeup_workdays and rules.country is not None and _ever_moves(rules.country)
+
+
+@lru_cache(maxsize=512)
+def _ever_moves(country: str) -> bool:
+    """Tell whether a country has worked at weekends to make up for holidays in recent years."""
+    return any(_listed(country, None, year) for year in _RECENT)
 
 
 @lru_cache(maxsize=4096)
@@ -145,11 +156,12 @@ def _numbered(rules: Holidays, year: int) -> dict[date, tuple[bool, frozenset[st
     found: dict[date, tuple[bool, frozenset[str]]] = {}
     if rules.country is None:
         return found
+    moves = _moves_days(rules)
     for first, names in _starts(rules.country, rules.subdivision, year):
         for number, (day, certain) in enumerate(_break(rules, first), start=1):
             named = _statutory(rules.country, rules.subdivision, day.year).get(day, frozenset())
             # Where working days are moved, the whole break bears the name; elsewhere only the days that are called so.
-            whole = {f"holiday:{name}" for name in names if rules.makeup_workdays or name in named}
+            whole = {f"holiday:{name}" for name in names if moves or name in named}
             words = whole | {f"holiday:{name}#{number}" for name in names}
             before = found.get(day, (True, frozenset[str]()))
             found[day] = (before[0] and certain, before[1] | words)
