@@ -125,11 +125,11 @@ def _look(entry: Path, folder: Path, glob: str | None, quiet_since: float) -> Sa
         if _renamed_into_place(entry):
             return Save(step, entry, "renamed")
         return PassedOver(entry, "it has no COMPLETE file")
+    if (entry / ".metadata").is_file():
+        return _numbered(entry, "dcp", quiet_since)
     for sign, kind, missing in _SIGNS:
         if sign.match(entry.name):
             return _look_level0(entry, kind, missing, quiet_since)
-    if (entry / ".metadata").is_file():
-        return _numbered(entry, "dcp", quiet_since)
     return _numbered(entry, "glob", quiet_since) if by_glob else None
 
 
