@@ -87,7 +87,8 @@ def main() -> None:
         _say("interrupted", "interrupted", [])
         sys.exit(130)
     except TyperException as wrong:
-        _say(getattr(wrong, "format_message", lambda: str(wrong))(), "usage", [])
+        text = wrong.format_message() if hasattr(wrong, "format_message") else str(wrong)
+        _say(text, "usage", [])
         sys.exit(2)
     except BrokenPipeError:
         sys.exit(0)

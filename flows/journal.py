@@ -54,6 +54,13 @@ class Journal:
             if tx.execute(select(schema.catalogs.c.digest).where(schema.catalogs.c.digest == digest)).first() is None:
                 tx.execute(insert(schema.catalogs).values(digest=digest, document=dict(document), seen=seen))
 
+    def catalog(self, digest: str) -> dict[str, Any]:
+        """Return what was kept of a catalog; NotFoundError where nothing was."""
+        row = self._one(select(schema.catalogs.c.document).where(schema.catalogs.c.digest == digest))
+        if row is None:
+            raise NotFoundError(f"the journal keeps no catalog {digest}")
+        return dict(row["document"])
+
     def run(self, run: str) -> RunRow:
         """Return the run; NotFoundError names it and the newest ones there are."""
         row = self._one(select(schema.runs).where(schema.runs.c.id == run))
@@ -105,6 +112,20 @@ class Journal:
         if not done and row.flow_run != flow_run:
             raise ConflictError(f"run {run} is {row.state}; only a failed or cancelled run can be resumed")
         return row
+
+    def artifact(self, run: str, key: str) -> str | None:
+        """Return the id of the artifact that shows `key` on the run's page in the UI, if one was made."""
+        table = schema.artifacts
+        row = self._one(select(table.c.artifact).where(table.c.run == run, table.c.key == key))
+        return None if row is None else str(row["artifact"])
+
+    def keep_artifact(self, run: str, key: str, artifact: str) -> None:
+        """Remember an artifact that was made; the first one stays."""
+        try:
+            with self._engine.begin() as tx:
+                tx.execute(insert(schema.artifacts).values(run=run, key=key, artifact=artifact))
+        except IntegrityError:
+            return
 
     # Plans
 

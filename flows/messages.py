@@ -64,6 +64,8 @@ class Order(Message):
     """The stage's amount of work, in its own unit (a step or sample count)."""
     checkpoint_every: float
     """Run-clock seconds between periodic checkpoints."""
+    checkpoint_glob: str | None = None
+    progress_pattern: str | None = None
     planned_start: datetime
     planned_end: datetime
     dataset: DatasetRef | None = None

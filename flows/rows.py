@@ -25,6 +25,7 @@ class RunRow:
     team: str
     priority: str
     request: dict[str, Any]
+    dataset: dict[str, Any] | None
     catalog: str
     submitted_at: datetime
     submitted_real: datetime
@@ -35,7 +36,6 @@ class RunRow:
     stage: str | None
     cancel: bool
     driver_seen: datetime | None
-    artifacts: dict[str, Any]
     final_digest: str | None
     continues: str | None
 
@@ -51,6 +51,7 @@ class LegRow:
     offer: str
     market: str
     width: int
+    catalog: str
     state: str
     outcome: str | None
     reason: str

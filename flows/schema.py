@@ -77,6 +77,7 @@ runs = Table(
     _id("team", nullable=False),
     _id("priority", nullable=False),
     Column("request", JSON, nullable=False),
+    Column("dataset", JSON),
     _id("catalog", nullable=False),
     Column("submitted_at", Instant, nullable=False),
     Column("submitted_real", Instant, nullable=False),
@@ -88,9 +89,16 @@ runs = Table(
     Column("cancel", Boolean, nullable=False, default=False),
     _id("driver", nullable=False, default=""),
     Column("driver_seen", Instant),
-    Column("artifacts", JSON, nullable=False, default=dict),
     _id("final_digest"),
     _id("continues"),
+)
+
+artifacts = Table(
+    "artifacts",
+    metadata,
+    _id("run", primary_key=True),
+    _id("key", primary_key=True),
+    _id("artifact", nullable=False),
 )
 
 plans = Table(
@@ -112,6 +120,7 @@ legs = Table(
     _id("offer", nullable=False),
     _id("market", nullable=False),
     Column("width", Integer, nullable=False),
+    _id("catalog", nullable=False),
     _id("state", nullable=False),
     _id("outcome"),
     Column("reason", Text, nullable=False, default=""),

@@ -1,0 +1,152 @@
+"""The report of a run: legs, money against staying at home, the proof that no step was lost. Pure but for drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from flows.messages import Report
+from flows.render.tables import leg_rows, money, size
+from flows.rows import CheckpointRow, LegRow, RunRow
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Whether the committed history is one unbroken line from step 0 to the last, each step in it once."""
+
+    whole: bool
+    steps: int
+    redone: int
+    """Steps that were trained, never committed, and trained again."""
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """All a person asks after a run."""
+
+    run: RunRow
+    legs: tuple[LegRow, ...]
+    cost: Decimal
+    currency: str
+    home_now: Decimal | None
+    home_off_peak: Decimal | None
+    cheapest_now: Decimal | None
+    loss: float | None
+    losses: tuple[tuple[int, float], ...]
+    sample: str
+    handed_bytes: int
+    proof: Proof
+    charges: tuple[Mapping[str, Any], ...]
+    by_basis: Mapping[str, Decimal]
+
+
+def make_report(
+    run: RunRow,
+    legs: Sequence[LegRow],
+    checkpoints: Sequence[CheckpointRow],
+    charges: Sequence[Mapping[str, Any]],
+    baselines: Mapping[str, Mapping[str, Any] | None],
+    currency: str,
+) -> RunReport:
+    """Put the report together from the journal's rows and the plan's baselines (each {"cost", ...} or None)."""
+    reports = [Report.model_validate(leg.report) for leg in legs if leg.report is not None]
+    trained = [report for report in reports if report.losses]
+    by_basis: dict[str, Decimal] = {}
+    for charge in charges:
+        by_basis[charge["basis"]] = by_basis.get(charge["basis"], Decimal(0)) + charge["total"]
+    return RunReport(
+        run=run,
+        legs=tuple(leg for leg in legs if leg.outcome != "dismissed"),
+        cost=sum((charge["total"] for charge in charges), Decimal(0)),
+        currency=currency,
+        home_now=_cost(baselines.get("home_now")),
+        home_off_peak=_cost(baselines.get("home_off_peak")),
+        cheapest_now=_cost(baselines.get("cheapest_now")),
+        loss=trained[-1].loss if trained else None,
+        losses=tuple(point for report in trained for point in report.losses),
+        sample=next((report.sample for report in reversed(reports) if report.sample), ""),
+        handed_bytes=sum(report.handed_bytes for report in reports),
+        proof=prove(legs, checkpoints),
+        charges=tuple(charges),
+        by_basis=by_basis,
+    )
+
+
+def prove(legs: Sequence[LegRow], checkpoints: Sequence[CheckpointRow]) -> Proof:
+    """Check that each leg that trained began at the very step where the history stood, stage by stage."""
+    lines, whole, steps, redone = [], True, 0, 0
+    for stage in dict.fromkeys(leg.stage for leg in legs):
+        at = 0
+        for leg in legs:
+            if leg.stage != stage or leg.from_step is None or leg.outcome == "dismissed":
+                continue
+            commits = [row.step for row in checkpoints if row.stage == stage and row.term == leg.number]
+            fits = leg.from_step == at and all(step >= at for step in commits)
+            whole = whole and fits
+            reached = max(commits, default=at)
+            seen = int((leg.heartbeat or {}).get("step", reached))
+            redone += max(0, seen - reached)
+            lines.append(
+                f"leg {leg.number} in {leg.region}: step {leg.from_step} to {reached}" + ("" if fits else " (!)")
+            )
+            at = reached
+        steps += at
+    return Proof(whole, steps, redone, tuple(lines))
+
+
+def markdown(report: RunReport, zones: Mapping[str, str]) -> str:
+    """Return the report as a page."""
+    rows = leg_rows(report.legs, report.charges, zones)
+    head = list(rows[0]) if rows else []
+    table = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    table += ["| " + " | ".join(row.values()) + " |" for row in rows]
+    return "\n".join([f"# {report.run.id}: {report.run.state}", "", *summary(report), "", *table, ""])
+
+
+def summary(report: RunReport) -> list[str]:
+    """Return the findings, a line each, the most important first."""
+    lines = [f"- Cost: **{money(report.cost, report.currency)}**"]
+    for name, baseline in (
+        ("staying at home and starting at once", report.home_now),
+        ("staying at home in its cheap hours", report.home_off_peak),
+        ("the region that was cheapest at the start, without moving", report.cheapest_now),
+    ):
+        if baseline is not None:
+            lines.append(f"- Against {name}: {money(baseline, report.currency)}{_less(report.cost, baseline)}")
+    proof = report.proof
+    word = "No step was lost" if proof.whole else "THE HISTORY IS BROKEN"
+    lines.append(f"- {word}: {proof.steps} steps, each once in the history; {proof.redone} trained again after faults")
+    if report.run.final_digest:
+        lines.append(f"- Final weights: BLAKE3 {report.run.final_digest}")
+    if report.losses:
+        lines.append(
+            f"- Loss: {report.losses[0][1]:.3f} at step {report.losses[0][0]}, {report.losses[-1][1]:.3f} at the end"
+        )
+    lines.append(f"- Handed over between regions: {size(report.handed_bytes)}")
+    basis = ", ".join(f"{name} {money(amount, report.currency)}" for name, amount in sorted(report.by_basis.items()))
+    lines.append(f"- The prices behind the cost rest on: {basis or 'nothing was charged'}")
+    return lines
+
+
+def span_of(report: RunReport, margin: timedelta = timedelta(hours=3)) -> tuple[datetime, datetime]:
+    """Return the run-clock span its picture should show."""
+    starts = [leg.started_at for leg in report.legs if leg.started_at]
+    ends = [leg.ended_at for leg in report.legs if leg.ended_at]
+    begin = min([report.run.submitted_at, *starts])
+    end = max([report.run.ended_at or begin, *ends])
+    return begin - margin, end + margin
+
+
+def _cost(baseline: Mapping[str, Any] | None) -> Decimal | None:
+    return None if baseline is None else Decimal(baseline["cost"])
+
+
+def _less(cost: Decimal, baseline: Decimal) -> str:
+    if baseline <= 0:
+        return ""
+    share = 100 * (baseline - cost) / baseline
+    return f" ({share:.1f} % less)" if share >= 0 else f" ({-share:.1f} % more)"

@@ -1,0 +1,114 @@
+"""The sweep: one small resident process of the control side that notices what happens while no driver is awake.
+
+It reads each live leg's heartbeat and report from its region's store, keeps the journal's view of them fresh, wakes the
+parent flow run when something is to be decided, brings back a parent that died, and carries cancellations out, since a
+cancelled parent cannot. It decides nothing else. `python -m flows.sweep` runs it until SIGTERM.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from flows import relay
+from flows.absorb import live_legs
+from flows.driver import Driver
+from flows.flowruns import FlowRuns, FlowRunView
+from flows.journal import Journal
+from flows.rows import RunRow
+from flows.settings import Settings
+from flows.sites import Sites
+from flows.story import show_progress
+from regions.errors import FencedError, NightrelayError
+from regions.load import load
+
+EVERY = 1.0
+"""Real seconds between two looks."""
+DRIVER_SILENCE = timedelta(seconds=60)
+"""A parent that Prefect calls running and that has not touched the journal for so long has died."""
+
+
+class Sweep:
+    """Looks after every live run of one journal."""
+
+    def __init__(self, settings: Settings, journal: Journal, flowruns: FlowRuns, say: Callable[[str], None]) -> None:
+        self._settings = settings
+        self._journal = journal
+        self._flowruns = flowruns
+        self._say = say
+        self._clock = settings.clock
+        self._limits = relay.Limits()
+        self._ending: dict[str, Driver] = {}
+
+    def turn(self) -> None:
+        """Look at every live run once. One run's trouble does not keep the others waiting."""
+        for run in self._journal.runs(live=True):
+            try:
+                self._look(run)
+            except NightrelayError as error:
+                self._say(f"{run.id}: {error}")
+
+    def _look(self, run: RunRow) -> None:
+        sites = Sites(self._settings, load(self._settings.catalog, now=self._clock.now()))
+        legs = list(live_legs(self._journal, sites, self._flowruns, run.id).values())
+        parent = self._flowruns.view(run.flow_run)
+        if parent is None or parent.type in ("CANCELLED", "CANCELLING"):
+            self._journal.ask_cancel(run.id)
+        if run.cancel or parent is None or parent.type == "CANCELLED":
+            self._end(run, sites)
+            return
+        show_progress(self._journal, self._flowruns, run)
+        if why := attention(run, legs, parent, self._clock.real(), self._limits):
+            self._say(f"{run.id}: waking its parent: {why}")
+            self._flowruns.schedule(run.flow_run, self._clock.real(), "Waking", why)
+
+    def _end(self, run: RunRow, sites: Sites) -> None:
+        """Drive a cancelled run to its end; FencedError: somebody else does it."""
+        if run.id not in self._ending:
+            self._say(f"{run.id}: ending it, as asked")
+            self._ending[run.id] = Driver.of(self._journal, run, self._settings, sites, self._flowruns)
+        try:
+            self._ending[run.id].turn()
+        except FencedError:
+            del self._ending[run.id]
+
+
+def attention(
+    run: RunRow, legs: list[relay.LegView], parent: FlowRunView, real: datetime, limits: relay.Limits
+) -> str | None:
+    """Return why the run's parent must be woken now, or None. Pure."""
+    if parent.type in ("CRASHED", "FAILED", "COMPLETED"):
+        return f"its parent is {parent.name} and the run is not over"
+    if parent.type == "RUNNING":
+        seen = run.driver_seen or run.submitted_real
+        return "its parent has fallen silent" if real - seen > DRIVER_SILENCE else None
+    if parent.type != "SCHEDULED" or parent.name in ("Waking", "Scheduled", "Late", "AwaitingRetry"):
+        return None
+    if ended := relay.endings(legs, real, limits):
+        first = ended[0]
+        return f"leg {first.number} ended ({first.outcome}: {first.reason})"
+    return None
+
+
+def main() -> None:
+    """Sweep until SIGTERM or SIGINT."""
+    settings = Settings.read(os.environ)
+    stop = threading.Event()
+    for wanted in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(wanted, lambda *_: stop.set())
+
+    def say(text: str) -> None:
+        sys.stderr.write(f"{settings.clock.real():%H:%M:%S} sweep: {text}\n")
+        sys.stderr.flush()
+
+    sweep = Sweep(settings, Journal.open(settings.database_url), FlowRuns(patience=5), say)
+    while not stop.wait(EVERY):
+        sweep.turn()
+
+
+if __name__ == "__main__":
+    main()
