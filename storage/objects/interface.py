@@ -210,6 +210,13 @@ class Store(Protocol):
         """
         ...
 
+    def sweep(self, older_than: float) -> int:
+        """Remove what killed writers left invisible, if untouched for `older_than` seconds; return how many.
+
+        Open uploads are not among it: they can be resumed (storage.handoff sweeps those).
+        """
+        ...
+
     def path(self, key: str) -> Path | None:
         """Return the local file that holds the object, to read only; None where the store is not this machine's."""
         ...

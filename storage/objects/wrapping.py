@@ -98,6 +98,10 @@ class Wrapper:
         """Hand on."""
         self._inner.delete(key, if_match=if_match)
 
+    def sweep(self, older_than: float) -> int:
+        """Hand on."""
+        return self._inner.sweep(older_than)
+
     def path(self, key: str) -> Path | None:
         """Hand on."""
         return self._inner.path(key)
