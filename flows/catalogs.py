@@ -10,8 +10,7 @@ from typing import Any
 from flows.journal import Journal
 from regions.clock import Clock
 from regions.errors import IntegrityError
-from regions.load import load
-from regions.load import Catalog
+from regions.load import Catalog, load
 
 _cache: dict[str, Catalog] = {}
 

@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 
 from flows.messages import DatasetRef, Place
 from flows.sites import Sites, open_place
-from regions.errors import Fault, NotFoundError, RequestError
+from regions.errors import Fault, RequestError
 from regions.planning.request import RunRequest
 from storage.datasets.manifest import Manifest, is_manifest
-from storage.handoff import Item, Receipt, handoff
+from storage.handoff import Document, Item, Receipt, handoff
 from storage.objects import Store
 
 
@@ -51,19 +51,17 @@ def find_manifest(store: Store, folder: str) -> Manifest | None:
     return Manifest.parse(store.get(newest.key), newest.key)
 
 
-def copy_dataset(ref: DatasetRef, folder: str, source: Store, target: Store, stop: Callable[[], bool]) -> Receipt:
-    """Copy a dataset from a folder of one store into another store, under its own digest, where it is not there yet.
+def copy_dataset(ref: DatasetRef, source: Store, target: Store, stop: Callable[[], bool]) -> Receipt:
+    """Bring a dataset into another store, into the folder of the same name: verified, manifest last.
 
-    A region's store and the hot tier of a leg's machine are filled by the same handoff: verified, manifest last.
+    A region's store and the hot tier of a leg's machine are both filled so.
     """
-    key = f"{folder}/manifest-{ref.digest}.json"
+    key = manifest_key(ref)
     manifest = Manifest.parse(source.get(key), key)
-    home = dataset_folder(ref)
-    items = [Item(f"{home}/{name}", size, digest, f"{folder}/{name}") for name, size, digest in manifest.items()]
-    name, document = manifest.document()
-    return handoff(items, [(f"{home}/{name}", document)], source, target, cancelled=stop)
+    items = [Item(f"{ref.folder}/{name}", size, digest) for name, size, digest in manifest.items()]
+    return handoff(items, [Document(key, manifest.data)], source, target, cancelled=stop)
 
 
-def dataset_folder(ref: DatasetRef) -> str:
-    """Return the folder of a dataset in any region's store."""
-    return f"datasets/{ref.digest}"
+def manifest_key(ref: DatasetRef) -> str:
+    """Return the key of a dataset's manifest, the same in every store."""
+    return f"{ref.folder}/manifest-{ref.digest}.json"

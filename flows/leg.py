@@ -22,7 +22,7 @@ from regions.errors import NotFoundError
 
 @flow(name="leg", flow_run_name="{stage} / leg {number} / {region}", persist_result=False, validate_parameters=False)
 def leg(run: str, number: int, stage: str, region: str, store: dict[str, Any]) -> State[None]:
-    """Do what leg `number` of `run` is ordered to do in `region`, whose store is at `store` ({region, url, endpoint})."""
+    """Do what leg `number` of `run` is ordered to do in `region`; `store` says where its store is: a Place."""
     settings = Settings.read(os.environ)
     place = Place.model_validate(store)
     opened = open_place(place)

@@ -11,17 +11,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from flows.datasets import copy_dataset, dataset_folder
+from flows.datasets import copy_dataset, manifest_key
 from flows.messages import Baton, CommitRef, Order, Outcome, Place, Report, Span, baton_key, report_key
-from flows.saving import Saver
 from flows.signals import Signals
 from flows.sites import open_place, put_message, read_message
 from flows.training import Trained, Training
 from infra.launch.contract import Folders
 from regions.clock import Clock
 from regions.errors import ConflictError, FencedError, NightrelayError, StoreUnavailable
-from storage.checkpoints import Record, items_of, read_record, restore
-from storage.handoff import Receipt, handoff
+from storage.checkpoints import Record
+from storage.handoff import Document, Item, Receipt, handoff
 from storage.objects import Store, open_store
 
 POLL = 0.2
@@ -40,7 +39,8 @@ class Legwork:
         self._folders = Folders(work.resolve() / "runs" / order.run / order.stage)
         self._signals = Signals(store, order, clock)
         self._phases: list[Span] = []
-        self._receipts: list[Receipt] = []
+        self._received: dict[str, int] = {}
+        self._handed_seconds = 0.0
         self._baton: Baton | None = None
         self._training: Training | None = None
 
@@ -73,7 +73,8 @@ class Legwork:
         if self._baton is None:
             return "dismissed", self._signals.control.reason or "not needed", ""
         with self._phase("handoff"):
-            record = self._take_over(self._baton.start_from)
+            start = self._baton.start_from
+            record = None if start is None else self._bring(start)
         with self._phase("train"):
             self._training = Training(
                 self._store, self._place, self._order, self._baton, record, self._folders, self._signals, self._clock,
@@ -89,23 +90,25 @@ class Legwork:
         """Bring the dataset and the newest known commit here while another leg still trains."""
         dataset = self._order.dataset
         if dataset is not None:
-            if dataset.source != self._place or dataset.folder != dataset_folder(dataset):
+            if dataset.source.url != self._place.url:
                 source = open_place(dataset.source)
-                self._keep(copy_dataset(dataset, dataset.folder, source, self._store, self._unwanted))
-            copy_dataset(dataset, dataset_folder(dataset), self._store, self._hot, self._unwanted)
-        if self._order.precopy is not None:
+                self._keep(dataset.source, copy_dataset(dataset, source, self._store, self._unwanted))
+            if not self._unwanted():
+                copy_dataset(dataset, self._store, self._hot, self._unwanted)
+        if self._order.precopy is not None and not self._unwanted():
             self._bring(self._order.precopy)
-
-    def _take_over(self, start_from: CommitRef | None) -> Record | None:
-        return None if start_from is None else self._bring(start_from)
 
     def _bring(self, commit: CommitRef) -> Record:
         """Copy a commit into this region's store, verified, record last, and return its record."""
         if commit.source.url != self._place.url:
             source = open_place(commit.source)
-            record = read_record(source, commit.key)
-            self._keep(handoff(items_of(record), [record.document()], source, self._store, cancelled=self._unwanted))
-        return read_record(self._store, commit.key)
+            record = Record.parse(source.get(commit.key), commit.key)
+            items = [Item(*item) for item in record.items()]
+            receipt = handoff(items, [Document(*record.document())], source, self._store, cancelled=self._unwanted)
+            self._keep(commit.source, receipt)
+            if not receipt.complete:
+                raise FencedError("the leg was dismissed while it copied")
+        return Record.parse(self._store.get(commit.key), commit.key)
 
     def _await_baton(self) -> Baton | None:
         """Return the baton once it is there, or None where the leg is not needed any more."""
@@ -127,11 +130,12 @@ class Legwork:
 
     def _dataset(self) -> Path | None:
         ref = self._order.dataset
-        return None if ref is None else self._hot.path(f"{dataset_folder(ref)}/manifest-{ref.digest}.json")
+        return None if ref is None else self._hot.path(manifest_key(ref))
 
-    def _keep(self, receipt: Receipt) -> None:
-        self._receipts.append(receipt)
-        self._signals.tell(handed_bytes=sum(kept.sent_bytes for kept in self._receipts))
+    def _keep(self, source: Place, receipt: Receipt) -> None:
+        self._received[source.region] = self._received.get(source.region, 0) + receipt.sent_bytes
+        self._handed_seconds += receipt.seconds
+        self._signals.tell(handed_bytes=sum(self._received.values()))
 
     # Reporting
 
@@ -170,8 +174,10 @@ class Legwork:
             started_real=self._signals.started_real,
             ended_at=self._clock.now(),
             ended_real=self._clock.real(),
-            handed_bytes=sum(receipt.sent_bytes for receipt in self._receipts),
-            handed_seconds=sum(receipt.seconds for receipt in self._receipts),
+            received=self._received,
+            handed_bytes=sum(self._received.values()),
+            handed_seconds=self._handed_seconds,
+            exact=trained.exact,
             fingerprint=trained.fingerprint,
             loss=trained.loss,
             losses=trained.losses,

@@ -155,8 +155,12 @@ class Report(Message):
     ended_at: datetime
     started_real: datetime
     ended_real: datetime
+    received: dict[str, int] = {}
+    """Bytes brought from other regions' stores, by region."""
     handed_bytes: int
     handed_seconds: float
+    exact: Literal["bits", "sequence", "first"] = "first"
+    """What going on from the last commit guarantees here: the same bits (equal fingerprints) or the same sequence."""
     fingerprint: dict[str, Any] = {}
     loss: float | None = None
     losses: tuple[tuple[int, float], ...] = ()

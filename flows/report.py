@@ -1,4 +1,4 @@
-"""The report of a run: legs, money against staying at home, the proof that no step was lost. Pure but for drawing."""
+"""The report of a run: legs, money against staying at home, the proof that no step was lost, and the picture."""
 
 from __future__ import annotations
 
@@ -8,9 +8,16 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from matplotlib.figure import Figure
+
+from flows.journal import Journal
 from flows.messages import Report
+from flows.render.picture import Bar, Lane, Step, draw_relay
 from flows.render.tables import leg_rows, money, size
 from flows.rows import CheckpointRow, LegRow, RunRow
+from regions.load import Catalog
+from regions.money import Money
+from regions.offers import price_curve
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +81,41 @@ def make_report(
         charges=tuple(charges),
         by_basis=by_basis,
     )
+
+
+def of_run(journal: Journal, run: str, catalog: Catalog) -> RunReport:
+    """Return the report of a run as the journal has it; its baselines are those of its first plan."""
+    first = journal.plan(run, 1) or {"baselines": {}, "currency": ""}
+    return make_report(
+        journal.run(run),
+        journal.legs(run),
+        journal.checkpoints(run),
+        journal.charges(run),
+        first["baselines"],
+        first["currency"],
+    )
+
+
+def picture(report: RunReport, catalog: Catalog) -> Figure:
+    """Draw the run's legs over the price curves of every region it could have used."""
+    begin, end = span_of(report)
+    used = {leg.region: leg for leg in report.legs}
+    lanes = []
+    for name in sorted(used, key=list(catalog.regions).index):
+        region, leg = catalog.regions[name], used[name]
+        offer = region.offer(leg.offer)
+        assert offer is not None
+        rate = catalog.fx.convert(Money(Decimal(1), region.currency), report.currency, begin.date()).amount
+        curve = price_curve(region, offer, leg.market, begin, end)  # type: ignore[arg-type]
+        steps = [Step(span.start, span.end, float(span.price * rate), span.window) for span in curve]
+        lanes.append(Lane(name, region.timezone, steps))
+    bars = [
+        Bar(f"leg {leg.number}", leg.region, leg.started_at, leg.ended_at)
+        for leg in report.legs
+        if leg.started_at is not None and leg.ended_at is not None
+    ]
+    title = f"{report.run.id}: {len(bars)} legs, {money(report.cost, report.currency)}"
+    return draw_relay(title, lanes, bars, report.currency)
 
 
 def prove(legs: Sequence[LegRow], checkpoints: Sequence[CheckpointRow]) -> Proof:

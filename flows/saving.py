@@ -10,46 +10,52 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Callable
-from pathlib import Path
+from typing import Any
 
 from flows.messages import CommitRef, Order, Place
 from flows.signals import Signals
-from infra.launch import CompleteFolder, complete_folders
-from regions.errors import FencedError, NightrelayError
-from storage.checkpoints import Origin, commit
+from infra.launch.contract import Folders
+from infra.launch.progress import Progress
+from infra.launch.saves import Save, facts_of, scan
+from regions.clock import Clock
+from regions.errors import FencedError, NightrelayError, OutsideError
+from storage.checkpoints import Record, commit
 from storage.objects import Store
 
 KEEP_LOCAL = 2
-"""How many committed folders stay on the local disk; the newest is what a crashed trainer would read again."""
+"""How many committed saves stay on the local disk; they are what a person looks at when something went wrong."""
+LOOK = 0.25
+"""Real seconds between two looks into the checkpoint folder."""
 
 
 class Saver:
-    """Looks after the checkpoint folder of one leg until `finish`."""
+    """Looks after one leg's checkpoint folder until `finish`. `said` tells the trainer's last word up to a step."""
 
     def __init__(
         self,
         store: Store,
         place: Place,
         order: Order,
-        folder: Path,
-        origin: Origin,
+        folders: Folders,
         signals: Signals,
-        look: Callable[[], list[CompleteFolder]] | None = None,
-        *,
-        every: float = 0.25,
+        clock: Clock,
+        start: Record | None,
+        fingerprint: dict[str, Any],
+        said: Callable[[int], Progress | None],
     ) -> None:
         self._store = store
         self._place = place
         self._order = order
-        self._folder = folder
-        self._origin = origin
+        self._folders = folders
         self._signals = signals
-        self._look = look or (lambda: complete_folders(folder, order.checkpoint_glob))
-        self._every = every
-        self._known = {found.path.name for found in self._look()}
+        self._clock = clock
+        self._fingerprint = fingerprint
+        self._said = said
+        self._last = start
+        self._known = {save.path.name for save in self._look(settled=True)}
         self._commits: list[CommitRef] = []
         self._error: NightrelayError | None = None
-        self._last_look = threading.Event()
+        self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="saver", daemon=True)
         self._thread.start()
 
@@ -63,46 +69,81 @@ class Saver:
         """Return what stopped the saver: FencedError, or a store or a folder that is wrong."""
         return self._error
 
-    def finish(self, timeout: float) -> None:
-        """Commit what is complete, then stop; raises what went wrong, or TimeoutError after `timeout` real seconds."""
-        self._last_look.set()
-        self._thread.join(timeout)
+    def finish(self, patience: float) -> None:
+        """Commit what is whole now that the trainer has ended; raises what went wrong.
+
+        OutsideError where that takes longer than `patience` real seconds: an uncommitted save is no save.
+        """
+        self._ended.set()
+        self._thread.join(patience)
         if self._error is not None:
             raise self._error
         if self._thread.is_alive():
-            raise TimeoutError(f"the last save was not committed within {timeout:.0f} s")
+            text = f"the last save was not committed within {patience:.0f} s; {self._place.url} is too slow or away"
+            raise OutsideError(text, kind="save-not-committed")
 
     def _run(self) -> None:
         try:
-            while not self._last_look.wait(self._every):
-                self._commit_new()
-            self._commit_new()
+            while not self._ended.wait(LOOK):
+                self._commit_new(settled=False)
+            self._commit_new(settled=True)
         except NightrelayError as error:
             self._error = error
+        except OSError as error:
+            self._error = OutsideError(f"a save could not be read: {error}", kind="save-unreadable")
 
-    def _commit_new(self) -> None:
-        for found in self._look():
-            if found.path.name in self._known:
-                continue
-            if self._signals.read_control().term > self._order.number:
-                raise FencedError(f"term {self._signals.control.term} stands; leg {self._order.number} may not commit")
-            record = commit(self._store, found.path, self._origin, step=found.step)
-            self._known.add(found.path.name)
-            self._commits.append(
-                CommitRef(
-                    key=record.key,
-                    step=record.step,
-                    term=record.term,
-                    digest=record.digest,
-                    bytes=record.bytes,
-                    source=self._place,
-                )
+    def _look(self, *, settled: bool) -> tuple[Save, ...]:
+        return scan(self._folders.checkpoints, self._clock, glob=self._order.checkpoint_glob, settled=settled).whole
+
+    def _commit_new(self, *, settled: bool) -> None:
+        for save in self._look(settled=settled):
+            if save.path.name not in self._known:
+                self._commit(save)
+                self._known.add(save.path.name)
+                self._make_room()
+
+    def _commit(self, save: Save) -> None:
+        facts = facts_of(save, self._said(save.step))
+        record = commit(
+            self._store,
+            save.path,
+            run=self._order.run,
+            stage=self._order.stage,
+            step=save.step,
+            term=self._order.number,
+            samples=facts.samples or 0,
+            epoch=facts.epoch or 0,
+            seed=self._order.seed,
+            dataset=self._order.dataset.digest if self._order.dataset is not None else None,
+            fingerprint=self._fingerprint,
+            metrics=facts.metrics,
+            parent=None if self._last is None else self._last.digest,
+            at=self._clock.now(),
+            fence=self._fence,
+        )
+        self._last = record
+        self._commits.append(
+            CommitRef(
+                key=record.key,
+                step=record.step,
+                term=record.term,
+                digest=record.content,
+                bytes=record.size,
+                source=self._place,
             )
-            self._signals.tell(committed=record.step)
-            self._make_room()
+        )
+        self._signals.tell(committed=record.step)
+
+    def _fence(self) -> None:
+        standing = self._signals.read_control().term
+        if standing > self._order.number:
+            raise FencedError(f"term {standing} stands; leg {self._order.number} may not commit any more")
 
     def _make_room(self) -> None:
-        """Remove committed folders from the local disk, the oldest first; the store has them."""
-        committed = sorted((found for found in self._look() if found.path.name in self._known), key=lambda f: f.step)
-        for found in committed[:-KEEP_LOCAL]:
-            shutil.rmtree(found.path, ignore_errors=True)
+        """Remove committed saves from the local disk, the oldest first; the store has them."""
+        committed = [save for save in self._look(settled=False) if save.path.name in self._known]
+        for save in committed[:-KEEP_LOCAL]:
+            if save.path.is_dir():
+                shutil.rmtree(save.path, ignore_errors=True)
+            else:
+                save.path.unlink(missing_ok=True)

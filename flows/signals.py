@@ -1,4 +1,4 @@
-"""A running leg's voice and ears: it writes its heartbeat and reads the control object, without any server but the store.
+"""A running leg's voice and ears: it beats, and it reads the control object; no server but the store.
 
 One thread does both, every `every` real seconds. A store that does not answer does not stop training: the leg goes on
 cut off, and ends itself by its stop-by time (docs/decisions/0603).

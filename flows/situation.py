@@ -42,7 +42,7 @@ def situation_of(
         progress={stage.id: Fraction(committed_step(checkpoints, stage.id)) for stage in request.stages},
         rates=observed_rates(legs, accelerators),
         sizes={"dataset": dataset_bytes} if dataset_bytes else {},
-        replicas={"dataset": {region: dataset_bytes for region in held | ({home} if home else set())}},
+        replicas={"dataset": dict.fromkeys(held | ({home} if home else set()), dataset_bytes)},
         checkpoint=Located(last.regions[-1], last.bytes) if last and last.regions else None,
         leg=None if holder is None else _current(holder),
         refusals=tuple(

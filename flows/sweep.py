@@ -16,15 +16,17 @@ from datetime import datetime, timedelta
 
 from flows import relay
 from flows.absorb import live_legs
+from flows.catalogs import current
 from flows.driver import Driver
 from flows.flowruns import FlowRuns, FlowRunView
+from flows.history import progress_of
 from flows.journal import Journal
+from flows.requests import Asked
 from flows.rows import RunRow
 from flows.settings import Settings
 from flows.sites import Sites
 from flows.story import show_progress
 from regions.errors import FencedError, NightrelayError
-from regions.load import load
 
 EVERY = 1.0
 """Real seconds between two looks."""
@@ -43,6 +45,7 @@ class Sweep:
         self._clock = settings.clock
         self._limits = relay.Limits()
         self._ending: dict[str, Driver] = {}
+        self._told: dict[str, str] = {}
 
     def turn(self) -> None:
         """Look at every live run once. One run's trouble does not keep the others waiting."""
@@ -53,24 +56,32 @@ class Sweep:
                 self._say(f"{run.id}: {error}")
 
     def _look(self, run: RunRow) -> None:
-        sites = Sites(self._settings, load(self._settings.catalog, now=self._clock.now()))
+        sites = Sites(self._settings, current(self._journal, self._settings.catalog, self._clock))
         legs = list(live_legs(self._journal, sites, self._flowruns, run.id).values())
         parent = self._flowruns.view(run.flow_run)
         if parent is None or parent.type in ("CANCELLED", "CANCELLING"):
             self._journal.ask_cancel(run.id)
         if run.cancel or parent is None or parent.type == "CANCELLED":
-            self._end(run, sites)
+            self._end(run)
             return
-        show_progress(self._journal, self._flowruns, run)
+        self._tell(run, legs)
         if why := attention(run, legs, parent, self._clock.real(), self._limits):
             self._say(f"{run.id}: waking its parent: {why}")
             self._flowruns.schedule(run.flow_run, self._clock.real(), "Waking", why)
 
-    def _end(self, run: RunRow, sites: Sites) -> None:
+    def _tell(self, run: RunRow, legs: list[relay.LegView]) -> None:
+        """Keep the progress artifact fresh, when the step has changed."""
+        request = Asked.again(run.request).request
+        done, text = progress_of(request, self._journal.checkpoints(run.id), legs)
+        if self._told.get(run.id) != text:
+            self._told[run.id] = text
+            show_progress(self._journal, self._flowruns, run, done, text)
+
+    def _end(self, run: RunRow) -> None:
         """Drive a cancelled run to its end; FencedError: somebody else does it."""
         if run.id not in self._ending:
             self._say(f"{run.id}: ending it, as asked")
-            self._ending[run.id] = Driver.of(self._journal, run, self._settings, sites, self._flowruns)
+            self._ending[run.id] = Driver(self._journal, run, self._settings, self._flowruns)
         try:
             self._ending[run.id].turn()
         except FencedError:

@@ -9,24 +9,22 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 from prefect import flow
 from prefect.runtime import flow_run as own
 from prefect.states import Completed, Failed, State
 
+from flows.catalogs import current
 from flows.datasets import dataset_of
 from flows.driver import Done, Driver
 from flows.flowruns import FlowRuns
 from flows.journal import Journal
-from flows.requests import Asked, ask
+from flows.requests import ask
 from flows.rows import RunRow
 from flows.settings import Settings
 from flows.sites import Sites
-from regions.clock import Clock
 from regions.errors import FencedError
-from regions.load import load
-from regions.load import Catalog
 
 POLL = 0.5
 """Real seconds between two looks while a decision is near."""
@@ -50,35 +48,20 @@ def train(run: str | dict[str, Any], resume: str | None = None) -> State[None]:
     settings = Settings.read(os.environ)
     flow_run = str(own.get_id())
     journal = Journal.open(settings.database_url)
-    catalog = load(settings.catalog, now=settings.clock.now())
-    row = _row(journal, flow_run, run, resume, settings, catalog)
+    row = journal.run_of(flow_run)
+    if row is None and resume is not None:
+        row = journal.reopen(resume, flow_run)
+    if row is None:
+        row = submit(journal, flow_run, run, settings)
     flowruns = FlowRuns()
-    driver = Driver(journal, row, catalog, Sites(settings, catalog), flowruns, settings.clock)
-    return _drive(driver, flow_run, flowruns, settings.clock)
+    return drive(Driver(journal, row, settings, flowruns), flow_run, flowruns, settings)
 
 
-def _row(
-    journal: Journal,
-    flow_run: str,
-    run: str | dict[str, Any],
-    resume: str | None,
-    settings: Settings,
-    catalog: Catalog,
-) -> RunRow:
-    """Return the flow run's row in the journal, making it on the first wake-up."""
-    known = journal.run_of(flow_run)
-    if known is not None:
-        return known
-    if resume is not None:
-        return journal.reopen(resume, flow_run)
-    asked = ask(run, settings, catalog)
-    return submit(journal, flow_run, asked, settings, catalog)
-
-
-def submit(journal: Journal, flow_run: str, asked: Asked, settings: Settings, catalog: Catalog) -> RunRow:
-    """Record a new run, with the prices it is judged by and the dataset it reads."""
+def submit(journal: Journal, flow_run: str, run: str | dict[str, Any], settings: Settings) -> RunRow:
+    """Check a request whole and record it as a new run; nothing has started before that."""
     clock = settings.clock
-    journal.keep_catalog(catalog.digest, catalog.model_dump(mode="json"), clock.real())
+    catalog = current(journal, settings.catalog, clock)
+    asked = ask(run, settings, catalog)
     dataset = dataset_of(asked.request, Sites(settings, catalog))
     return journal.submit(
         {
@@ -88,6 +71,7 @@ def submit(journal: Journal, flow_run: str, asked: Asked, settings: Settings, ca
             "team": asked.request.team,
             "priority": asked.request.priority,
             "request": asked.document(),
+            "dataset": None if dataset is None else dataset.model_dump(mode="json"),
             "catalog": catalog.digest,
             "submitted_at": clock.now(),
             "submitted_real": clock.real(),
@@ -96,30 +80,30 @@ def submit(journal: Journal, flow_run: str, asked: Asked, settings: Settings, ca
             "term": 0,
             "cancel": False,
             "driver": "",
-            "dataset": None if dataset is None else dataset.model_dump(mode="json"),
         }
     )
 
 
-def _drive(driver: Driver, flow_run: str, flowruns: FlowRuns, clock: Clock) -> State[None]:
+def drive(driver: Driver, flow_run: str, flowruns: FlowRuns, settings: Settings) -> State[None]:
     """Take turns while a decision is near; leave, to be woken, when it is not."""
+    clock = settings.clock
     while True:
         try:
-            next_step = driver.turn()
+            step = driver.turn()
         except FencedError as error:
             # Another driver took over (this one was taken for dead): the run is in its hands, so leave without a word.
             sys.stderr.write(f"{error}\n")
             leave()
-        if isinstance(next_step, Done):
-            text = f"{next_step.state}: {next_step.reason}"
-            return Completed(message=text) if next_step.state == "finished" else Failed(message=text)
-        if (next_step.until - clock.real()).total_seconds() > driver.hold:
-            flowruns.schedule(flow_run, next_step.until, next_step.name, next_step.why)
+        if isinstance(step, Done):
+            text = f"{step.state}: {step.reason}"
+            return Completed(message=text) if step.state == "finished" else Failed(message=text)
+        if (step.until - clock.real()).total_seconds() > driver.limits.hold:
+            flowruns.schedule(flow_run, step.until, step.name, step.why)
             leave()
         clock.sleep(POLL)
 
 
-def leave() -> None:
+def leave() -> NoReturn:
     """End this process at once, with nothing of Prefect's own end-of-run, which would finish the flow run."""
     sys.stdout.flush()
     sys.stderr.flush()

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from flows.fingerprint import fingerprint_of, guarantee
 from flows.messages import Baton, CommitRef, Order, Outcome, Place
 from flows.saving import Saver
 from flows.signals import Signals
@@ -22,7 +23,7 @@ from infra.launch.saves import set_aside
 from infra.launch.silence import SilenceLimits, SilenceWatch
 from regions.clock import Clock
 from regions.errors import FencedError
-from storage.checkpoints import Origin, Record, restore
+from storage.checkpoints import Record, restore
 from storage.objects import Store
 
 POLL = 0.1
@@ -31,6 +32,8 @@ COMMIT_PATIENCE = 120.0
 """Real seconds the last commit may take after the trainer has left."""
 SAMPLE_BYTES = 2000
 """How much of what a finished trainer printed last a report keeps."""
+THREADS = 1
+"""Threads of the numeric libraries; pinned, since another number gives other bits."""
 CURVE_POINTS = 200
 """How many points of the loss curve a report keeps."""
 
@@ -47,6 +50,7 @@ class Trained:
     loss: float | None = None
     losses: tuple[tuple[int, float], ...] = ()
     sample: str = ""
+    exact: Literal["bits", "sequence", "first"] = "first"
     pid: int | None = None
 
 
@@ -160,12 +164,25 @@ class Training:
             cursor=0 if self._record is None else self._record.samples,
             stop_by=self._clock.to_real(self._stop_by),
             stop_at_step=order.work,
-            threads=1,
-            checkpoint_every=order.checkpoint_every / self._clock.speed,
-            extra=order.environment,
+            threads=THREADS,
+            extra={
+                "NIGHTRELAY_CHECKPOINT_EVERY": f"{order.checkpoint_every / self._clock.speed:.3f}",
+                **order.environment,
+            },
         )
         context.write()
-        self._saver = Saver(self._store, self._place, order, folders.checkpoints, self._origin(), self._signals)
+        fingerprint = fingerprint_of(order, THREADS)
+        self._saver = Saver(
+            self._store,
+            self._place,
+            order,
+            folders,
+            self._signals,
+            self._clock,
+            self._record,
+            fingerprint,
+            self._progress.at,
+        )
         self._trainer = launch(
             substitute(order.command, resume),
             context.environment(os.environ),
@@ -176,7 +193,8 @@ class Training:
         )
         self._signals.tell(trainer_pid=self._trainer.pid, from_step=self.trained.from_step, step=self.trained.from_step)
         self._signals.beat_now()
-        self.trained = replace(self.trained, pid=self._trainer.pid)
+        exact = guarantee(None if self._record is None else self._record.fingerprint, fingerprint)
+        self.trained = replace(self.trained, pid=self._trainer.pid, fingerprint=fingerprint, exact=exact)
         return self._trainer
 
     def _obey(self, trainer: Trainer) -> None:
