@@ -33,11 +33,14 @@ def open_store(
         from storage.objects.memory import named_store
 
         return named_store(parts.netloc + parts.path.rstrip("/"))
-    if parts.scheme == "s3" and parts.netloc and not parts.query:
+    if parts.scheme in ("s3", "oss") and parts.netloc and not parts.query:
         from storage.objects.retrying import Retrying
-        from storage.objects.s3 import open_s3
 
-        return Retrying(open_s3(url, endpoint=endpoint, region=region, profile=profile, credentials=credentials))
+        if parts.scheme == "s3":
+            from storage.objects.s3 import open_s3 as open_bucket
+        else:
+            from storage.objects.oss import open_oss as open_bucket
+        return Retrying(open_bucket(url, endpoint=endpoint, region=region, profile=profile, credentials=credentials))
     raise InputError(
         f"{url!r} names no object store: expected file:///folder, s3://bucket/prefix, oss://bucket/prefix or "
         "memory://name",

@@ -45,7 +45,8 @@ class WireStore:
     @cached_property
     def capabilities(self) -> Capabilities:
         """What the server was seen to do."""
-        found = probe(self, infrequent_class=self._dialect.infrequent_class)
+        answered = self._dialect.checksum if self._dialect.answers_with_checksum else ""
+        found = probe(self, infrequent_class=self._dialect.infrequent_class, answers_with_checksum=answered)
         self._with_md5 = found.wire_checksum == "md5"
         self._believed = bool(found.wire_checksum)
         return found
