@@ -12,21 +12,33 @@ from regions.clock import Clock
 from regions.errors import IntegrityError
 from regions.load import Catalog, load
 
+Stamp = tuple[tuple[str, int, int], ...]
+
 _cache: dict[str, Catalog] = {}
+_stamps: dict[Path, tuple[Stamp, str]] = {}
 
 
 def current(journal: Journal, folder: Path, clock: Clock) -> Catalog:
-    """Load the catalog as it stands, and keep its files under its digest."""
+    """Load the catalog as it stands, and keep its files under its digest. Files that did not change are not read."""
+    stamp = _stamp(folder)
+    seen = _stamps.get(folder)
+    if seen is not None and seen[0] == stamp:
+        return _cache[seen[1]]
     catalog = load(folder, now=clock.now())
-    if catalog.digest not in _cache:
-        files = {
-            str(path.relative_to(folder)): base64.b64encode(path.read_bytes()).decode()
-            for path in sorted(folder.rglob("*"))
-            if path.is_file() and path.suffix in (".yaml", ".yml", ".csv", ".parquet")
-        }
-        journal.keep_catalog(catalog.digest, {"files": files}, clock.real())
-        _cache[catalog.digest] = catalog
+    files = {str(path.relative_to(folder)): base64.b64encode(path.read_bytes()).decode() for path in _files(folder)}
+    journal.keep_catalog(catalog.digest, {"files": files}, clock.real())
+    _cache[catalog.digest] = catalog
+    _stamps[folder] = (stamp, catalog.digest)
     return catalog
+
+
+def _files(folder: Path) -> list[Path]:
+    kinds = (".yaml", ".yml", ".csv", ".parquet")
+    return sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix in kinds)
+
+
+def _stamp(folder: Path) -> Stamp:
+    return tuple((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in _files(folder))
 
 
 def kept(journal: Journal, digest: str) -> Catalog:

@@ -165,9 +165,7 @@ def test_an_older_heartbeat_never_replaces_a_newer_one(journal: Journal) -> None
 
     def beat(seconds: int, step: int) -> Heartbeat:
         real = T0 + timedelta(seconds=seconds)
-        return Heartbeat(
-            number=1, real=real, at=real, phase="train", started_real=T0, started_at=T0, pid=1, step=step
-        )
+        return Heartbeat(number=1, real=real, at=real, phase="train", started_real=T0, started_at=T0, pid=1, step=step)
 
     journal.saw("gpt-1", 1, beat(20, 5))
     journal.saw("gpt-1", 1, beat(10, 3))
