@@ -25,6 +25,9 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
+KEPT, MADE_HERE, NONE = 0, 1, 2
+"""What a beginning stage does to replicas: it reads the same; what was just made here; other data."""
+
 NEVER = np.int64(1) << np.int64(60)
 """The cost of what cannot be; no real cost may come near it."""
 
@@ -51,17 +54,19 @@ class Instance:
     start_rent: Ints
     """[I, T] cost of working through the rest of the start's span."""
     lag: Ints
-    """[K, 2, R, R] seconds a move takes, without and with the inputs; negative: not allowed."""
+    """[K, 2, 2, R, R] seconds a move takes: stage begun or not, with inputs or not; negative: not allowed."""
     fee: Ints
-    """[K, 2, R, R] cost of a move, without and with the inputs."""
+    """[K, 2, 2, R, R] cost of a move, likewise."""
     stay: Ints
     """[K, R, T] cost of the checkpoint lying in r through slot t."""
+    lacks: Flags
+    """[K, R] the stage's inputs do not lie in r unless a new replica does."""
     replica_bit: Ints
     """[R] which bit of the mask says that r holds a new replica; -1: it never needs one."""
     keep: Ints
     """[K, D, T] cost of the new replica of bit d lying there through slot t."""
-    fresh_inputs: Flags
-    """[K] the stage reads what the stage before it made, so older replicas are worth nothing to it."""
+    replicas_kept: Ints
+    """[K] which replicas the stage can still use once it begins: KEPT, MADE_HERE or NONE."""
     first_region: Ints
     """The regions the run may begin in; one, unless its data lies nowhere in particular."""
     first_work: int
@@ -114,23 +119,23 @@ class Instance:
 
     @cached_property
     def ready(self) -> Flags:
-        """[masks, R] the region holds the stage's inputs, so a leg may start there."""
+        """[K, masks, R] the region holds the stage's inputs, so a leg may start there."""
         bits = self.replica_bit[None, :]
-        held = (np.arange(self.masks)[:, None] >> np.maximum(bits, 0)) & 1 == 1
-        return np.asarray((bits < 0) | held)
+        held = (bits >= 0) & ((np.arange(self.masks)[:, None] >> np.maximum(bits, 0)) & 1 == 1)
+        return np.asarray(~self.lacks[:, None, :] | held[None])
 
     def departures(self, lag: int) -> Ints:
-        """Return, for each instant, the last instant from which a move of `lag` seconds first arrives then (-1: none)."""
+        """Return, for each instant, the last instant from which a move of `lag` seconds gets there then (-1: none)."""
         last = np.searchsorted(self.instants, self.instants - lag, side="right") - 1
         last[1:][last[1:] == last[:-1]] = -1
         return last
 
     def mask_after(self, stage: int, region: int, mask: int) -> int:
         """Return what replicas count once `stage` (its last quantum) was done in `region`."""
-        if stage + 1 < self.stages and self.fresh_inputs[stage + 1]:
-            bit = int(self.replica_bit[region])
-            return 1 << bit if bit >= 0 else 0
-        return mask
+        if stage + 1 == self.stages or self.replicas_kept[stage + 1] == KEPT:
+            return mask
+        bit = int(self.replica_bit[region])
+        return 1 << bit if bit >= 0 and self.replicas_kept[stage + 1] == MADE_HERE else 0
 
 
 def _running_sum(values: Ints) -> Ints:

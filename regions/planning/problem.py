@@ -126,6 +126,7 @@ class PlannedHandoff:
     bytes: int = 0
     seconds: int = 0
     cost: Decimal = Decimal(0)
+    basis: str | None = None
 
     def document(self) -> dict[str, object]:
         """Return the handoff as a plan prints it."""
@@ -148,8 +149,8 @@ class PlannedLeg:
     startup: int
     handoff: PlannedHandoff
     cost: Cost
-    by_basis: Mapping[str, tuple[Decimal, Fraction]]
-    """Compute money and work by the basis of the price it rests on."""
+    by_basis: Mapping[str, tuple[Decimal, int]]
+    """Rent and seconds of work by the basis of the price they rest on."""
 
     @property
     def site(self) -> tuple[str, str, str, int]:

@@ -9,6 +9,7 @@ the same on every platform. Plain NumPy; `kernel` is the same recursion compiled
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -190,6 +191,8 @@ class _Pass:
         it, idle, code = self.it, self.idle[instant % len(self.idle)], self.idle_code[instant]
         for move in self.moves:
             low, high = self._slice(instant, move.stage)
+            border = int(it.borders[move.stage])
+            low, high = (max(low, border + 1), high) if move.begun else (low, min(high, border + 1))
             begin = int(self.departures[move.lag][instant])
             if low >= high or begin < 0:
                 continue
@@ -217,7 +220,7 @@ class _Pass:
         fixed, rent = it.start_fixed[block.sites, instant], it.start_rent[block.sites, instant]
         lie = it.stayed[stage, block.regions, end] - it.stayed[stage, block.regions, begin]
         held = it.held[stage, :, end] - it.held[stage, :, begin]
-        held = np.where(it.ready[:, block.regions], held[:, None] + lie[None, :], NEVER)
+        held = np.where(it.ready[stage][:, block.regions], held[:, None] + lie[None, :], NEVER)
         values = self.idle[instant % len(self.idle)][:, block.regions, low:high] + held[:, :, None]
         if values.min() >= NEVER:
             return
@@ -274,7 +277,7 @@ class _Pass:
         level = found.argmin(axis=2)
         cost = np.take_along_axis(found, level[:, :, None], axis=2)[:, :, 0]
         target = self.finishing[end % len(self.finishing)][stage]
-        for mask, row in zip(*np.nonzero(cost < NEVER), strict=True):
+        for mask, row in np.argwhere(cost < NEVER).tolist():
             region, site = int(block.regions[row]), int(block.sites[row])
             after = it.mask_after(stage, region, int(mask))
             if cost[mask, row] < target[after, region]:
@@ -298,6 +301,7 @@ class _Move:
     """All moves of a stage into one region that take equally long and start from these masks."""
 
     stage: int
+    begun: bool
     with_inputs: bool
     target: int
     lag: int
@@ -309,16 +313,16 @@ class _Move:
 
 def _moves(it: Instance) -> list[_Move]:
     every, moves = np.arange(it.masks), []
-    for stage in range(it.stages):
-        for target in range(it.regions):
-            for with_inputs in (False, True):
-                masks = every[it.ready[:, target] != with_inputs]
-                arrivals = masks | (1 << int(it.replica_bit[target])) if with_inputs and len(masks) else masks
-                lags = it.lag[stage, int(with_inputs), :, target]
-                for lag in np.unique(lags[lags >= 0]).tolist() if len(masks) else ():
-                    sources = np.flatnonzero(lags == lag)
-                    fees = it.fee[stage, int(with_inputs), sources, target]
-                    moves.append(_Move(stage, with_inputs, target, lag, sources, fees, masks, arrivals))
+    for stage, begun, with_inputs, target in product(range(it.stages), (0, 1), (0, 1), range(it.regions)):
+        masks = every[it.ready[stage, :, target] != bool(with_inputs)]
+        if not len(masks):
+            continue
+        arrivals = masks | (1 << int(it.replica_bit[target])) if with_inputs else masks
+        lags = it.lag[stage, begun, with_inputs, :, target]
+        for lag in np.unique(lags[lags >= 0]).tolist():
+            sources = np.flatnonzero(lags == lag)
+            fees = it.fee[stage, begun, with_inputs, sources, target]
+            moves.append(_Move(stage, bool(begun), bool(with_inputs), target, lag, sources, fees, masks, arrivals))
     return moves
 
 
@@ -364,7 +368,7 @@ def _band(it: Instance) -> tuple[Ints, Ints]:
 
 
 def _walk_back(table: Table, finish: int) -> list[Arc]:
-    it, arcs = table.instance, []
+    it, arcs = table.instance, list[Arc]()
     mask, region = divmod(int(table.done_state[finish]), it.regions)
     instant, work, site = finish, it.work, -1
     while True:
@@ -409,7 +413,8 @@ def _before_idle(table: Table, instant: int, mask: int, region: int, work: int) 
         return code, Arc("stop", instant, instant, region, region, code - STOP, (work, work), mask)
     source, with_inputs = divmod(code - STOP - it.sites, 2)
     stage = int(np.searchsorted(it.borders, work, side="right")) - 1
-    begin = int(it.departures(int(it.lag[stage, with_inputs, source, region]))[instant])
+    begun = int(work > it.borders[stage])
+    begin = int(it.departures(int(it.lag[stage, begun, with_inputs, source, region]))[instant])
     before = mask & ~(1 << int(it.replica_bit[region])) if with_inputs else mask
     return code, Arc("move", begin, instant, source, region, -1, (work, work), before, bool(with_inputs))
 
@@ -420,7 +425,8 @@ def arc_cost(it: Instance, arc: Arc) -> int:
     lying = it.held[stage, arc.mask, arc.end] - it.held[stage, arc.mask, arc.begin]
     lying += it.stayed[stage, arc.region, arc.end] - it.stayed[stage, arc.region, arc.begin]
     if arc.kind == "move":
-        return int(lying + it.fee[stage, int(arc.with_inputs), arc.region, arc.target])
+        begun = int(arc.work[0] > it.borders[stage])
+        return int(lying + it.fee[stage, begun, int(arc.with_inputs), arc.region, arc.target])
     if arc.kind == "stop" and it.stop_penalty is not None and arc.site == it.first_site:
         return int(lying + it.stop_penalty[arc.begin])
     if arc.kind in ("wait", "stop"):

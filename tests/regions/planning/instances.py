@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from regions.planning.instance import NEVER, Instance
+from regions.planning.instance import KEPT, NEVER, Instance
 
 
 def random_instance(seed: int) -> Instance:
@@ -22,13 +22,15 @@ def random_instance(seed: int) -> Instance:
     span, start_gain, fixed, start_rent = _starts(rng, rent, gain)
     lag, fee = _moves(rng, stages, regions)
     bits = np.full(regions, -1)
-    fresh = np.zeros(stages, bool)
+    lacks = np.zeros((stages, regions), bool)
+    kept = np.full(stages, KEPT)
     home, mask = int(rng.integers(regions)), 0
     if rng.random() < 0.6:
         if rng.random() < 0.4:
-            fresh[1:] = rng.random(stages - 1) < 0.5
-        lacking = [r for r in range(regions) if fresh.any() or r != home][:3]
+            kept[1:] = rng.integers(0, 3, stages - 1)
+        lacking = [r for r in range(regions) if kept.any() or r != home][:3]
         bits[lacking] = np.arange(len(lacking))
+        lacks[:, lacking] = rng.random((stages, len(lacking))) < 0.8
         mask = 1 << int(bits[home]) if bits[home] >= 0 else 0
     running = int(rng.integers(count)) if rng.random() < 0.3 and sites[0][1] == 0 else -1
     if running >= 0 and sites[running][1] != 0:
@@ -49,11 +51,12 @@ def random_instance(seed: int) -> Instance:
         lag=lag,
         fee=fee,
         stay=rng.integers(0, 50, (stages, regions, slots)),
+        lacks=lacks,
         replica_bit=bits,
         keep=rng.integers(0, 80, (stages, int(bits.max()) + 1, slots)),
-        fresh_inputs=fresh,
+        replicas_kept=kept,
         first_region=np.arange(regions) if rng.random() < 0.1 else np.array([home]),
-        first_work=int(rng.integers(0, 2)),
+        first_work=1 if running >= 0 else int(rng.integers(0, 2)),
         first_mask=mask,
         first_site=running,
         stop_penalty=rng.integers(0, 2_000, slots + 1) if running >= 0 else None,
@@ -71,20 +74,22 @@ def _starts(rng: np.random.Generator, rent: np.ndarray, gain: np.ndarray) -> tup
             if cover.stop > slots or (rent[site, cover] >= NEVER).any():
                 span[site, t] = 0
                 continue
-            start_gain[site, t] = max(0, gain[site, cover].sum() - lost[site, 0])
+            start_gain[site, t] = max(1, gain[site, cover].sum() - lost[site, 0])
             fixed[site, t] = rent[site, t] // 3
             start_rent[site, t] = rent[site, cover].sum() - fixed[site, t]
     return span, start_gain, fixed, start_rent
 
 
 def _moves(rng: np.random.Generator, stages: int, regions: int) -> tuple[np.ndarray, np.ndarray]:
-    lag = np.zeros((stages, 2, regions, regions), np.int64)
-    lag[:, 0] = rng.integers(1, 1_500, (stages, regions, regions))
-    lag[:, 1] = lag[:, 0] + rng.integers(0, 1_200, (stages, regions, regions))
+    lag = np.zeros((stages, 2, 2, regions, regions), np.int64)
+    lag[:, 0, 0] = rng.integers(1, 1_000, (stages, regions, regions))
     fee = np.zeros_like(lag)
-    fee[:, 0] = rng.integers(0, 8_000, (stages, regions, regions))
-    fee[:, 1] = fee[:, 0] + rng.integers(0, 20_000, (stages, regions, regions))
+    fee[:, 0, 0] = rng.integers(0, 4_000, (stages, regions, regions))
+    lag[:, 1, 0] = lag[:, 0, 0] + rng.integers(0, 1_000, (stages, regions, regions))
+    fee[:, 1, 0] = fee[:, 0, 0] + rng.integers(0, 8_000, (stages, regions, regions))
+    lag[:, :, 1] = lag[:, :, 0] + rng.integers(0, 1_200, (stages, 1, regions, regions))
+    fee[:, :, 1] = fee[:, :, 0] + rng.integers(0, 20_000, (stages, 1, regions, regions))
     forbidden = rng.random((regions, regions)) < 0.2
-    lag[:, :, forbidden] = -1
-    lag[:, 0, np.arange(regions), np.arange(regions)] = -1
+    lag[:, :, :, forbidden] = -1
+    lag[:, :, 0, np.arange(regions), np.arange(regions)] = -1
     return lag, fee

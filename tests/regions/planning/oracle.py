@@ -26,9 +26,10 @@ class Network:
         self.seen: set[Node] = set()
         first = int(np.searchsorted(it.borders, it.first_work, side="right")) - 1
         if it.first_site >= 0:
-            self.sources = [("run", 0, first, it.first_mask, it.first_site)]
+            self.sources = [("run", 0, first, it.first_mask, it.first_site, True)]
         else:
-            self.sources = [("idle", 0, first, it.first_mask, int(region)) for region in it.first_region]
+            begun = bool(it.first_work > it.borders[first])
+            self.sources = [("idle", 0, first, it.first_mask, int(region), begun) for region in it.first_region]
         todo = list(self.sources)
         while todo:
             node = todo.pop()
@@ -47,41 +48,42 @@ class Network:
                 cost += int(self.it.keep[stage, bit, begin:end].sum())
         return cost
 
-    def ready(self, mask: int, region: int) -> bool:
+    def ready(self, stage: int, mask: int, region: int) -> bool:
         bit = int(self.it.replica_bit[region])
-        return bit < 0 or bool(mask >> bit & 1)
+        return not self.it.lacks[stage, region] or (bit >= 0 and bool(mask >> bit & 1))
 
     def leave(self, node: Node) -> list[Node]:
-        kind, t, stage, mask, place = node
+        kind, stage = node[0], node[2]
         if stage == self.it.stages:
             return []
         return self.leave_idle(node) if kind == "idle" else self.leave_running(node)
 
     def leave_idle(self, node: Node) -> list[Node]:
-        it, (_, t, stage, mask, region) = self.it, node
+        it, (_, t, stage, mask, region, begun) = self.it, node
         out = []
         if t < it.slots:
-            out.append(self.add(node, ("idle", t + 1, stage, mask, region), self.lying(stage, mask, region, t, t + 1)))
+            wait = self.lying(stage, mask, region, t, t + 1)
+            out.append(self.add(node, ("idle", t + 1, stage, mask, region, begun), wait))
             for site in range(it.sites):
-                if it.site_region[site] == region and it.site_stage[site] == stage and self.ready(mask, region):
+                if it.site_region[site] == region and it.site_stage[site] == stage and self.ready(stage, mask, region):
                     out += self.start(node, site)
         for target in range(it.regions):
             for with_inputs in (0, 1):
-                lag = int(it.lag[stage, with_inputs, region, target])
-                if lag < 0 or self.ready(mask, target) == bool(with_inputs):
+                lag = int(it.lag[stage, int(begun), with_inputs, region, target])
+                if lag < 0 or self.ready(stage, mask, target) == bool(with_inputs):
                     continue
                 after = mask | 1 << int(it.replica_bit[target]) if with_inputs else mask
                 arrival = next(
                     (end for end in range(t, it.slots + 1) if it.instants[end] >= it.instants[t] + lag), None
                 )
                 if arrival is not None:
-                    cost = int(it.fee[stage, with_inputs, region, target])
+                    cost = int(it.fee[stage, int(begun), with_inputs, region, target])
                     cost += self.lying(stage, mask, region, t, arrival)
-                    out.append(self.add(node, ("idle", arrival, stage, after, target), cost))
+                    out.append(self.add(node, ("idle", arrival, stage, after, target, begun), cost))
         return out
 
     def start(self, node: Node, site: int) -> list[Node]:
-        it, (_, t, stage, mask, region) = self.it, node
+        it, (_, t, stage, mask, region, _begun) = self.it, node
         span = int(it.start_span[site, t])
         if not span or it.start_fixed[site, t] >= NEVER or it.start_rent[site, t] >= NEVER:
             return []
@@ -91,18 +93,18 @@ class Network:
     def work(self, node: Node, site: int, end: int, fixed: int, rent: int, gain: int) -> list[Node]:
         it, stage, mask = self.it, int(node[2]), int(node[3])
         region = int(it.site_region[site])
-        out = [self.add(node, ("run", end, stage, mask, site), fixed + rent, stage, gain)]
+        out = [self.add(node, ("run", end, stage, mask, site, True), fixed + rent, stage, gain)]
         after = it.mask_after(stage, region, mask)
         for need in range(1, gain + 1):
             cost = fixed + -(-rent * need // gain)
-            out.append(self.add(node, ("idle", end, stage + 1, after, region), cost, stage, need))
+            out.append(self.add(node, ("idle", end, stage + 1, after, region, False), cost, stage, need))
         return out
 
     def leave_running(self, node: Node) -> list[Node]:
-        it, (_, t, stage, mask, site) = self.it, node
+        it, (_, t, stage, mask, site, _begun) = self.it, node
         region = int(it.site_region[site])
         penalty = int(it.stop_penalty[t]) if it.stop_penalty is not None and site == it.first_site else 0
-        out = [self.add(node, ("idle", t, stage, mask, region), penalty)]
+        out = [self.add(node, ("idle", t, stage, mask, region, True), penalty)]
         if t < it.slots and it.rent[site, t] < NEVER:
             fixed = self.lying(stage, mask, region, t, t + 1)
             out += self.work(node, site, t + 1, fixed, int(it.rent[site, t]), int(it.gain[site, t]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import pairwise
 
 import pytest
 
@@ -34,5 +35,5 @@ def assert_joined(instance: Instance, table: Table, finish: int) -> None:
     path = table.path(finish)
     assert path[0].begin == 0 and path[0].work[0] == instance.first_work
     assert path[-1].end == finish and path[-1].work[1] == instance.work
-    for before, after in zip(path, path[1:], strict=False):
+    for before, after in pairwise(path):
         assert before.end == after.begin and before.work[1] == after.work[0] and before.target == after.region

@@ -1,0 +1,287 @@
+"""A world put on a grid: instants, quanta, and the whole numbers of an Instance.
+
+Slots end at every price change and at the multiples of a regular step, so a slot has one price. Work is rounded so
+that the grid never promises more than time allows: what a leg gains between two instants is floor(work until the later)
+minus ceiling(work until its first step). At the fastest speed a step holds whole quanta, so nothing is lost there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from regions.planning.instance import KEPT, MADE_HERE, NEVER, NONE, Instance, Ints
+from regions.planning.sites import Site
+from regions.planning.world import Load, Route, World
+
+MICRO = 1_000_000
+STEPS = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400)
+"""Lengths of a regular slot, in seconds; each divides a day."""
+MOST_REPLICAS = 4
+"""Regions that may hold new replicas at once in the exact search."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """How fine a grid may be: most slots, most quanta, and most states in all (the search's time and memory)."""
+
+    slots: int = 700
+    quanta: int = 500
+    states: int = 12_000_000
+
+
+FINE = Detail()
+"""What a plan is made on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """An instance, and what one quantum of each stage is in the stage's own unit of work."""
+
+    world: World
+    instance: Instance
+    quantum: tuple[Fraction, ...]
+
+
+def lay(world: World, detail: Detail = FINE, replicas: Mapping[str, int] | None = None) -> Grid:
+    """Return the world on a grid. `replicas`: the mask's bit of each region that may hold new ones (None: one each).
+
+    Regions that share a bit are all supplied by the first copy to any of them: a bound from below, not a plan.
+    """
+    names = {name: index for index, name in enumerate(world.regions)}
+    lacks = np.array([[name in load.missing for name in world.regions] for load in world.loads])
+    wanting = [name for name in world.regions if lacks[:, names[name]].any()]
+    bits = {name: bit for bit, name in enumerate(wanting)} if replicas is None else replicas
+    count = max(bits.values(), default=-1) + 1
+    detail = _affordable(world, detail, 1 << count)
+    step = next((step for step in STEPS if (world.end - world.start) <= step * detail.slots), STEPS[-1])
+    instants = _instants(world, step)
+    quantum = _quanta(world, step, detail.quanta)
+    pieces = [math.ceil(load.remaining / size) for load, size in zip(world.loads, quantum, strict=True)]
+    begun = world.loads[0].total > world.loads[0].remaining
+    # A stage that has begun carries its checkpoint: one quantum counts as done so that the search sees it begun.
+    borders = np.concatenate([[0], np.cumsum([pieces[0] + begun, *pieces[1:]])]).astype(np.int64)
+    replica_bit = np.array([bits.get(name, -1) for name in world.regions], np.int64)
+    first = [names[name] for name in world.first]
+    mask = sum(1 << int(replica_bit[index]) for index in first[:1] if replica_bit[index] >= 0 and world.running)
+    sites = _Sites(world, instants, step, quantum)
+    lag, fee = _moves(world)
+    running = world.sites.index(world.running) if world.running is not None else -1
+    instance = Instance(
+        instants=instants,
+        borders=borders,
+        site_region=np.array([names[site.region] for site in world.sites], np.int64),
+        site_stage=np.array([site.stage for site in world.sites], np.int64),
+        rent=sites.rent,
+        gain=sites.gain,
+        start_span=sites.start_span,
+        start_gain=sites.start_gain,
+        start_fixed=sites.start_fixed,
+        start_rent=sites.start_rent,
+        lag=lag,
+        fee=fee,
+        stay=np.array([[_lying(world, instants, name, _kept(world, load)) for name in names] for load in world.loads]),
+        lacks=lacks,
+        replica_bit=replica_bit,
+        keep=_keep(world, instants, bits, count),
+        replicas_kept=np.array(list(_replicas_kept(world.loads))),
+        first_region=np.array(first, np.int64),
+        first_work=int(begun),
+        first_mask=mask,
+        first_site=running,
+        stop_penalty=_penalty(world, instants),
+    )
+    return Grid(world, instance, quantum)
+
+
+def _affordable(world: World, detail: Detail, masks: int) -> Detail:
+    """Coarsen until the number of states fits; quanta and slots give way in turn."""
+    slots, quanta = detail.slots, detail.quanta
+    rows = masks * (len(world.regions) + max(1, len(world.sites)) / max(1, len(world.loads)))
+    while slots * quanta * rows > detail.states and (slots > 60 or quanta > 60):
+        if slots / detail.slots >= quanta / detail.quanta and slots > 60:
+            slots = slots * 2 // 3
+        else:
+            quanta = quanta * 2 // 3
+    return Detail(slots, quanta, detail.states)
+
+
+def _instants(world: World, step: int) -> Ints:
+    edges = {world.start, world.end}
+    edges |= {edge for site in world.sites for rent in site.rents for edge in (rent.start, rent.end)}
+    edges |= {world.start + lag for lag in _first_lags(world)}
+    if world.situation.leg is not None:
+        edges.add(math.ceil(world.situation.leg.until.timestamp()))
+    regular = range(world.start - world.start % step + step, world.end, step)
+    return np.array(sorted({edge for edge in edges | set(regular) if world.start <= edge <= world.end}), np.int64)
+
+
+def _first_lags(world: World) -> Iterator[int]:
+    load = world.loads[0]
+    begun = load.total > load.remaining
+    for (source, target), route in world.routes.items():
+        if source in world.first:
+            yield route.seconds(_carried(load, begun) + load.missing.get(target, 0))
+
+
+def _quanta(world: World, step: int, most: int) -> tuple[Fraction, ...]:
+    """Return each stage's quantum: at its fastest speed, a step holds a whole number of them (or the reverse)."""
+    stages = range(len(world.loads))
+    fastest = [max((site.speed for site in world.sites if site.stage == k), default=Fraction(1)) for k in stages]
+    seconds = [load.remaining / speed for load, speed in zip(world.loads, fastest, strict=True)]
+    per_step = Fraction(most) * step / max(sum(seconds), Fraction(1))
+    length = Fraction(step, math.floor(per_step)) if per_step >= 1 else Fraction(step * math.ceil(1 / per_step))
+    return tuple(speed * length for speed in fastest)
+
+
+class _Sites:
+    """The arrays that have a row per site."""
+
+    def __init__(self, world: World, instants: Ints, step: int, quantum: tuple[Fraction, ...]) -> None:
+        slots, anchor = len(instants) - 1, world.start - world.start % step
+        shape = (len(world.sites), slots)
+        self.rent = np.full(shape, NEVER)
+        self.gain, self.start_span, self.start_gain = (np.zeros(shape, np.int64) for _ in range(3))
+        self.start_fixed, self.start_rent = np.full(shape, NEVER), np.full(shape, NEVER)
+        for row, site in enumerate(world.sites):
+            self.rent[row] = rents(site, instants)
+            pace = _Pace(site.speed / quantum[site.stage], int(instants[-1]) - anchor)
+            self._starts(row, site, instants, pace, anchor)
+
+    def _starts(self, row: int, site: Site, instants: Ints, pace: _Pace, anchor: int) -> None:
+        done = pace.floor(instants - anchor)
+        self.gain[row] = np.diff(done)
+        # Only a leg that runs already goes on from the first instant, which need not lie on the step.
+        self.gain[row, 0] = max(0, int(done[1]) - int(pace.ceiling(instants[:1] - anchor)[0]))
+        working = instants[:-1] - anchor + site.startup
+        base = pace.ceiling(working)
+        ready = np.maximum(pace.when(base + 1), instants[:-1] - anchor + site.minimum)
+        end = np.searchsorted(instants - anchor, ready)
+        shut = np.concatenate([[0], np.cumsum(self.rent[row] >= NEVER)])
+        paid = np.concatenate([[0], np.cumsum(np.where(self.rent[row] < NEVER, self.rent[row], 0))])
+        possible = end < len(instants)
+        last = np.minimum(end, len(instants) - 1)
+        begin = np.arange(len(instants) - 1)
+        possible &= shut[last] == shut[begin]
+        self.start_span[row] = np.where(possible, last - begin, 0)
+        self.start_gain[row] = np.where(possible, done[last] - base, 0)
+        # The rent until work begins, or for the least that is billed, is due whatever is done after it.
+        due = np.minimum(instants[last], instants[:-1] + max(site.startup, site.minimum))
+        fixed = _paid_until(due, instants, paid, self.rent[row]) - paid[begin]
+        self.start_fixed[row] = np.where(possible, fixed, NEVER)
+        self.start_rent[row] = np.where(possible, paid[last] - paid[begin] - fixed, NEVER)
+
+
+def _paid_until(due: Ints, instants: Ints, paid: Ints, rent: Ints) -> Ints:
+    slot = np.minimum(np.searchsorted(instants, due, side="right") - 1, len(rent) - 1)
+    part = np.where(rent[slot] < NEVER, rent[slot], 0) * (due - instants[slot]) // np.diff(instants)[slot]
+    return paid[slot] + part
+
+
+def rents(site: Site, instants: Ints) -> Ints:
+    """Return the micro-units a site costs in each slot; NEVER where it is closed."""
+    row, length = np.full(len(instants) - 1, NEVER), np.diff(instants)
+    for rent in site.rents:
+        first, last = np.searchsorted(instants, rent.start), np.searchsorted(instants, rent.end, side="right") - 1
+        hourly = round(rent.price * MICRO)
+        # An owned machine is never run for the sake of a negative power price.
+        row[first:last] = (max(0, hourly) * length[first:last] + 1800) // 3600
+    return row
+
+
+class _Pace:
+    """Quanta per second as a ratio of whole numbers small enough that products with seconds fit 64 bits."""
+
+    def __init__(self, speed: Fraction, horizon: int) -> None:
+        room = (1 << 61) // max(1, horizon + 86_400)
+        if max(speed.numerator, speed.denominator) > room:
+            # Rounded down: the grid may be a little pessimistic, never the reverse.
+            denominator = max(1, int(room / max(1, math.ceil(speed))))
+            speed = Fraction(math.floor(speed * denominator), denominator)
+        self.up, self.down = speed.numerator, speed.denominator
+
+    def floor(self, seconds: Ints) -> Ints:
+        return np.asarray(seconds * self.up // self.down)
+
+    def ceiling(self, seconds: Ints) -> Ints:
+        return np.asarray(-(-seconds * self.up // self.down))
+
+    def when(self, quanta: Ints) -> Ints:
+        """Return the first whole second by which that many are done."""
+        return -(-quanta * self.down // max(1, self.up)) if self.up else np.full_like(quanta, 1 << 60)
+
+
+def _carried(load: Load, begun: bool) -> int:
+    return load.luggage + (load.checkpoint if begun else load.inherited)
+
+
+def _kept(world: World, load: Load) -> int:
+    """Return the bytes of checkpoints that lie in the run's region while the stage goes on."""
+    return load.luggage + load.checkpoint * world.request.checkpoint_of(load.stage).keep.last
+
+
+def _lying(world: World, instants: Ints, region: str, size: int) -> Ints:
+    per_second = round(world.storage[region] * size * MICRO * 1000)
+    return np.diff(instants) * per_second // 1000
+
+
+def _keep(world: World, instants: Ints, bits: Mapping[str, int], count: int) -> Ints:
+    keep = np.zeros((len(world.loads), count, len(instants) - 1), np.int64)
+    for stage, load in enumerate(world.loads):
+        for bit in range(count):
+            rows = [_lying(world, instants, r, load.missing.get(r, 0)) for r in bits if bits[r] == bit]
+            keep[stage, bit] = np.min(rows, axis=0) if rows else 0
+    return keep
+
+
+def _moves(world: World) -> tuple[Ints, Ints]:
+    count = len(world.regions)
+    lag = np.full((len(world.loads), 2, 2, count, count), -1, np.int64)
+    fee = np.zeros_like(lag)
+    for stage, load in enumerate(world.loads):
+        for begun in (0, 1):
+            for with_inputs in (0, 1):
+                for i, source in enumerate(world.regions):
+                    for j, target in enumerate(world.regions):
+                        inputs = load.missing.get(target, 0) if with_inputs else 0
+                        route, size = world.routes.get((source, target)), _carried(load, bool(begun)) + inputs
+                        if i == j and with_inputs and inputs and not load.made_before:
+                            route, size = _fetching(world, target, inputs), inputs
+                        if route is not None:
+                            lag[stage, begun, with_inputs, i, j] = route.seconds(size)
+                            fee[stage, begun, with_inputs, i, j] = math.ceil(route.price * size * MICRO)
+    return lag, fee
+
+
+def _fetching(world: World, target: str, size: int) -> Route | None:
+    """Return the cheapest route by which inputs come to a region where the run stands already."""
+    whole = [source for source in world.regions if not any(source in load.missing for load in world.loads)]
+    routes = [world.routes[source, target] for source in whole if (source, target) in world.routes]
+    return min(routes, key=lambda route: (route.price, route.seconds(size)), default=None)
+
+
+def _replicas_kept(loads: tuple[Load, ...]) -> Iterator[int]:
+    before: set[str] = set()
+    for number, load in enumerate(loads):
+        reads = set(load.stage.inputs.values())
+        if number == 0 or reads <= before:
+            yield KEPT
+        else:
+            yield MADE_HERE if load.made_before else NONE
+        before = reads
+
+
+def _penalty(world: World, instants: Ints) -> Ints | None:
+    """Return what it takes to leave the running leg before its planned end: 1 % of an hour's rent, in the search only.
+
+    Plans are made anew with every report; without this, ties and rounding would move a run for nothing.
+    """
+    leg = world.situation.leg
+    if leg is None or world.running is None:
+        return None
+    hourly = max(rent.price for rent in world.running.rents)
+    return np.where(instants < math.ceil(leg.until.timestamp()), max(1, round(hourly * MICRO / 100)), 0)
