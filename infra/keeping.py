@@ -44,9 +44,9 @@ class Program:
 class Keeping:
     """A running keeper and what it has said. Use from one thread at a time."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, mark: str | None = None) -> None:
         self._clock = clock
-        self._mark = uuid4().hex
+        self._mark = mark or uuid4().hex
         self._unread = b""
         self.pids: dict[str, int] = {}
         """The first process of each program started."""
