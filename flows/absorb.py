@@ -30,6 +30,7 @@ def live_legs(journal: Journal, sites: Sites, flowruns: FlowRuns, run: str) -> d
             holds_term=leg.state == "open",
             launched_real=leg.launched_real,
             opened_real=leg.opened_real,
+            planned_start=leg.planned_start,
             planned_end=leg.planned_end,
             beat=beat or leg.beat,
             report=report,

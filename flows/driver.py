@@ -21,8 +21,12 @@ from flows.rows import RunRow
 from flows.settings import Settings
 from flows.sites import Sites
 from flows.situation import situation_of
-from regions.planning import plan
-from regions.planning.problem import PlannedLeg, Situation
+from regions.planning.problem import Plan, PlannedLeg, Situation
+from regions.planning.request import RunRequest
+from regions.planning.single import plan
+
+FRESH = 5.0
+"""Real seconds for which a plan is not made anew while nothing has changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,10 @@ class Driver:
         self._sites = Sites(settings, self._catalog)
         self._run = run
         self._acts = Acts(journal, run, self._request, self._catalog, self._sites, flowruns, settings.clock)
+        self._planned: tuple[object, float, Plan] | None = None
+        allowed = self._request.regions.allow or tuple(self._catalog.regions)
+        offers = [offer for name in allowed for offer in self._catalog.regions[name].offers]
+        self._longest_startup = max((offer.startup.total_seconds() for offer in offers), default=0.0)
         self.limits = relay.Limits()
 
     def turn(self) -> relay.Wait | Done:
@@ -67,21 +75,42 @@ class Driver:
 
     def _go_on(self, live: Sequence[relay.LegView], stage: str) -> relay.Wait | Done:
         """Plan where a choice is due, and take it."""
-        real, to_real = self._clock.real(), self._clock.to_real
+        real, tempo = self._clock.real(), self._tempo()
         planned: tuple[PlannedLeg, ...] = ()
-        if relay.wants_plan(live, real, to_real, self.limits):
-            made = plan(self._request, self._catalog, self._situation(live), self._clock.now())
-            self._acts.keep_plan(made)
+        if relay.wants_plan(live, real, tempo, self._longest_startup):
+            made = self._plan(live)
             planned = made.legs
             if not planned and not live:
                 return self._stop(live, "failed", f"nothing fits: {made.binding or 'no region can run it'}")
-        actions = relay.choose(live, planned, stage, real, to_real, self.limits)
+        actions = relay.choose(live, planned, stage, real, tempo)
         for action in actions:
             self._acts.act(action)
         self._acts.make_true()
         if actions:
             live = list(self._absorb().values())
-        return relay.pause(live, planned, self._clock.real(), to_real, self.limits)
+        return relay.pause(live, planned, self._clock.real(), tempo, self.limits)
+
+    def _plan(self, live: Sequence[relay.LegView]) -> Plan:
+        """Return a plan from how the run stands; the last one while nothing has changed and it is seconds old."""
+        facts = (len(self._journal.checkpoints(self._run.id)), tuple(leg.number for leg in live))
+        now = self._clock.monotonic()
+        if self._planned is not None and self._planned[0] == facts and now - self._planned[1] < FRESH:
+            return self._planned[2]
+        situation, at = self._situation(live), self._clock.now()
+        made = plan(self._request, self._catalog, situation, at)
+        if not made.legs and self._journal.legs(self._run.id):
+            # A run under way that cannot keep its promise any more is not thrown away: it goes on, as fast as it can.
+            made = plan(soonest(self._request), self._catalog, situation, at)
+        self._planned = (facts, now, made)
+        self._acts.keep_plan(made)
+        return made
+
+    def _tempo(self) -> relay.Tempo:
+        legs = self._journal.legs(self._run.id)
+        launches = [
+            (leg.started_real - leg.launched_real).total_seconds() for leg in legs if leg.started_real is not None
+        ]
+        return relay.tempo_of(launches, self._clock.to_real, self._clock.speed, self.limits)
 
     def _absorb(self) -> dict[int, relay.LegView]:
         return live_legs(self._journal, self._sites, self._flowruns, self._run.id)
@@ -94,6 +123,7 @@ class Driver:
             self._journal.checkpoints(self._run.id),
             self._journal.charges(self._run.id),
             standing=next((leg.number for leg in live if leg.holds_term), None),
+            dataset_bytes=int((self._run.dataset or {}).get("bytes", 0)),
             accelerators={
                 (region.id, offer.id): offer.accelerator
                 for region in self._catalog.regions.values()
@@ -109,3 +139,8 @@ class Driver:
             return relay.Wait(self._clock.real(), "Ending", "waiting for the last leg to save and leave")
         self._acts.finish(state, reason)
         return Done(state, reason)
+
+
+def soonest(request: RunRequest) -> RunRequest:
+    """Return the request without the promises it can no longer keep: done as soon as possible, whatever that costs."""
+    return request.model_copy(update={"deadline": None, "within": None, "budget": None, "objective": "time"})

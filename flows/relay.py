@@ -25,8 +25,10 @@ class Limits:
     """The same where Prefect already says that its process is gone: only a trigger to look, so a beat may be missed."""
     launch: float = 90.0
     """A leg that was asked for and has not shown a heartbeat for so long will not come."""
-    lead: float = 10.0
-    """How long before the planned switch the next leg is launched, so that it waits with its data already there."""
+    launch_guess: float = 6.0
+    """How long a leg takes from being asked for to its first heartbeat, where none was seen yet."""
+    spare: float = 1.0
+    """What a launch is given on top of the longest one seen lately, to copy ahead in."""
     hold: float = 20.0
     """The driver stays awake where its next decision is nearer than this; otherwise it leaves and is woken."""
     same_failures: int = 3
@@ -43,6 +45,7 @@ class LegView:
     holds_term: bool
     launched_real: datetime
     opened_real: datetime | None
+    planned_start: datetime
     planned_end: datetime
     beat: Heartbeat | None = None
     report: Report | None = None
@@ -100,6 +103,32 @@ class Wait:
 Action = Launch | Open | Ask
 
 
+@dataclass(frozen=True, slots=True)
+class Tempo:
+    """How run time passes in real time, and how long a launch takes; all a decision needs to know of clocks."""
+
+    to_real: Callable[[datetime], datetime]
+    speed: float
+    launch: float
+    """Real seconds from asking for a leg to its first heartbeat, as lately seen."""
+
+    def lead(self, startup: float) -> timedelta:
+        """Return how long before its planned start a leg is asked for, so that it is ready then.
+
+        `startup` is the offer's, in run seconds: a machine must be had as well, not only a process.
+        """
+        return timedelta(seconds=max(self.launch, startup / self.speed))
+
+    def ask_at(self, leg: PlannedLeg) -> datetime:
+        """Return the real instant at which a planned leg is to be asked for."""
+        return self.to_real(leg.start) - self.lead(leg.startup)
+
+
+def tempo_of(launches: Sequence[float], to_real: Callable[[datetime], datetime], speed: float, limits: Limits) -> Tempo:
+    """Return the tempo, from how long the latest launches took (real seconds)."""
+    return Tempo(to_real, speed, max(launches[-3:], default=limits.launch_guess) + limits.spare)
+
+
 def endings(legs: Sequence[LegView], real: datetime, limits: Limits) -> list[End]:
     """Say which legs have ended, and how: a report says it itself; silence says it in time."""
     ended = []
@@ -116,24 +145,20 @@ def endings(legs: Sequence[LegView], real: datetime, limits: Limits) -> list[End
     return ended
 
 
-def wants_plan(
-    legs: Sequence[LegView], real: datetime, to_real: Callable[[datetime], datetime], limits: Limits
-) -> bool:
-    """Say whether the next choice needs a fresh plan: nobody holds the term, or the switch is near and not prepared."""
+def wants_plan(legs: Sequence[LegView], real: datetime, tempo: Tempo, longest_startup: float) -> bool:
+    """Say whether the next choice needs a plan: nobody holds the term, or the switch is near and not prepared.
+
+    `longest_startup` (run seconds) is that of the offers the next leg may run on.
+    """
     holder = _holder(legs)
     if holder is None:
         return not legs
     prepared = any(not leg.holds_term for leg in legs)
-    return not prepared and real >= to_real(holder.planned_end) - timedelta(seconds=limits.lead)
+    return not prepared and real >= tempo.to_real(holder.planned_end) - tempo.lead(longest_startup)
 
 
 def choose(
-    legs: Sequence[LegView],
-    planned: Sequence[PlannedLeg],
-    stage: str,
-    real: datetime,
-    to_real: Callable[[datetime], datetime],
-    limits: Limits,
+    legs: Sequence[LegView], planned: Sequence[PlannedLeg], stage: str, real: datetime, tempo: Tempo
 ) -> list[Action]:
     """Say what to do now, given the live legs and, where `wants_plan`, the legs of a fresh plan (else none).
 
@@ -142,35 +167,27 @@ def choose(
     holder = _holder(legs)
     waiting = [leg for leg in legs if not leg.holds_term]
     if holder is not None:
-        return _prepare(holder, waiting, planned, real, to_real, limits)
+        return [] if waiting or not planned else _prepare(holder, planned, real, tempo)
     if waiting:
         first, *rest = waiting
         dismissed: list[Action] = [Ask(leg.number, "dismiss", "another leg was prepared first") for leg in rest]
         if first.stage != stage:
             return [*dismissed, Ask(first.number, "dismiss", f"the run is in stage {stage} now")]
-        return [*dismissed, Open(first.number)]
-    if planned and real >= to_real(planned[0].start) - timedelta(seconds=limits.lead):
+        # It was asked for early, to be ready; before its planned start the price may be another one.
+        return [*dismissed, Open(first.number)] if real >= tempo.to_real(first.planned_start) else dismissed
+    if planned and real >= tempo.ask_at(planned[0]):
         return [Launch(planned[0])]
     return []
 
 
-def _prepare(
-    holder: LegView,
-    waiting: Sequence[LegView],
-    planned: Sequence[PlannedLeg],
-    real: datetime,
-    to_real: Callable[[datetime], datetime],
-    limits: Limits,
-) -> list[Action]:
+def _prepare(holder: LegView, planned: Sequence[PlannedLeg], real: datetime, tempo: Tempo) -> list[Action]:
     """Near the planned end of the standing leg: let it go on, or prepare the next one."""
-    if waiting or not planned:
-        return []
     here = planned[0]
-    stays = here.region == holder.region and here.stage == holder.stage
-    if stays and to_real(here.end) > real + timedelta(seconds=limits.lead):
+    stays = here.region == holder.region and here.stage == holder.stage and here.start <= holder.planned_end
+    if stays and here.end > holder.planned_end:
         return [Ask(holder.number, "extend", "the plan keeps it here", stop_by=here.end)]
     following = planned[1:] if stays else planned
-    if following and real >= to_real(following[0].start) - timedelta(seconds=limits.lead):
+    if following and real >= tempo.ask_at(following[0]):
         return [Launch(following[0])]
     return []
 
@@ -180,31 +197,19 @@ def stop_everything(legs: Sequence[LegView], reason: str) -> list[Action]:
     return [Ask(leg.number, "stop" if leg.holds_term else "dismiss", reason) for leg in legs]
 
 
-def pause(
-    legs: Sequence[LegView],
-    planned: Sequence[PlannedLeg],
-    real: datetime,
-    to_real: Callable[[datetime], datetime],
-    limits: Limits,
-) -> Wait:
+def pause(legs: Sequence[LegView], planned: Sequence[PlannedLeg], real: datetime, tempo: Tempo, limits: Limits) -> Wait:
     """Say when to look again if nothing happens before; the sweep wakes the driver when something does."""
     holder = _holder(legs)
+    soon = real + timedelta(seconds=limits.hold / 2)
     if holder is not None and len(legs) == 1:
-        look = to_real(holder.planned_end) - timedelta(seconds=limits.lead)
-        if look <= real:
-            look = real + timedelta(seconds=limits.lead)
+        look = tempo.to_real(holder.planned_end) - tempo.lead(0.0)
         why = f"leg {holder.number} trains in {holder.region} until {holder.planned_end:%Y-%m-%d %H:%M}Z"
-        return Wait(look, "WaitingForLeg", why)
+        return Wait(look if look > real else soon, "WaitingForLeg", why)
     if legs:
-        return Wait(real + timedelta(seconds=limits.hold / 2), "HandingOver", "the next leg is being prepared")
+        return Wait(soon, "HandingOver", "the next leg is being prepared")
     if planned:
-        start = planned[0].start
-        look = to_real(start) - timedelta(seconds=limits.lead)
-        return Wait(
-            max(look, real + timedelta(seconds=1)),
-            "WaitingForWindow",
-            f"{planned[0].region} is cheap enough from {start:%Y-%m-%d %H:%M}Z",
-        )
+        why = f"{planned[0].region} is cheap enough from {planned[0].start:%Y-%m-%d %H:%M}Z"
+        return Wait(max(tempo.ask_at(planned[0]), real + timedelta(seconds=1)), "WaitingForWindow", why)
     return Wait(real + timedelta(seconds=limits.hold), "WaitingForCapacity", "no leg fits now; looking again")
 
 

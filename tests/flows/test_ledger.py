@@ -24,7 +24,8 @@ timezone: Etc/UTC
 currency: {currency}
 residency: {{jurisdiction: local, export_allowed: true}}
 tariff:
-  windows: [{{name: night, start: "22:00", end: "08:00", multiplier: "0.5", basis: claim, source: t, as_of: 2026-11-30}}]
+  windows:
+    - {{name: night, start: "22:00", end: "08:00", multiplier: "0.5", basis: claim, source: t, as_of: 2026-11-30}}
 offers:
   - id: cpu
     accelerator: CPU
