@@ -98,12 +98,14 @@ def commit(
     try:
         store.put(record.key, record.data, create=True)
     except ConflictError:
-        if store.get(record.key) != record.data:
+        standing = Record.parse(store.get(record.key), record.key)
+        if (standing.content, standing.samples) != (record.content, record.samples):
             raise ConflictError(
                 f"{store.url}/{record.key} is another checkpoint of the same step and term; it stays as it is. "
                 "Resume from it, or let a new leg (a new term) commit this step",
                 kind="checkpoint-exists",
             ) from None
+        record = standing
     store.delete(note)
     return record
 

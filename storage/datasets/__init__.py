@@ -6,5 +6,19 @@ Trainers may import this package: it needs neither Prefect nor the flows.
 
 from storage.datasets.loader import Batch, Reader, Reading, open_dataset
 from storage.datasets.manifest import Manifest, Shard
+from storage.datasets.rows import from_rows, from_text, from_tokens
+from storage.datasets.shards import Cut, write
 
-__all__ = ["Batch", "Manifest", "Reader", "Reading", "Shard", "open_dataset"]
+__all__ = [
+    "Batch",
+    "Cut",
+    "Manifest",
+    "Reader",
+    "Reading",
+    "Shard",
+    "from_rows",
+    "from_text",
+    "from_tokens",
+    "open_dataset",
+    "write",
+]
