@@ -1,18 +1,19 @@
 """A small byte-level GPT in plain NumPy that learns to write like Python's own reference pages.
 
     python examples/trainers/topics.py /tmp/topics
-    NIGHTRELAY_DATASET=/tmp/topics python examples/trainers/gpt_numpy.py --steps 1000
+    NIGHTRELAY_DATASET=/tmp/topics python examples/trainers/gpt_numpy.py
 
 Stopped and started again anywhere, it ends with the very same weights, byte for byte: the data's order and cursor
 come from the dataset reader, dropout is keyed by (seed, step), and all sums are done by one thread.
 """
 
+# ruff: noqa: E402 (the number of threads must be set before NumPy is imported)
 from __future__ import annotations
 
 import os
 
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_variable] = "1"  # before NumPy is imported: the number of threads changes the order of sums
+    os.environ[_variable] = "1"  # more threads would add in another order
 
 import argparse
 import json
@@ -62,7 +63,7 @@ class Gpt:
         self._mask = np.triu(np.full((context, context), -1e9, np.float32), 1)
 
     def loss(self, tokens: NDArray[np.uint8], masks: list[Floats] | None) -> float:
-        """Return the mean loss in nats per byte of [batch, context + 1] bytes; with dropout masks fill the gradients."""
+        """Return the mean loss (nats per byte) of [batch, context + 1] bytes; given dropout masks, fill gradients."""
         inputs, targets = tokens[:, :-1].astype(np.int64), tokens[:, 1:].astype(np.int64).reshape(-1)
         state, tape = self._forward(inputs, masks)
         embedding = self.weights["embedding"]
@@ -216,7 +217,7 @@ def fingerprint() -> dict[str, Any]:
 def arguments() -> argparse.Namespace:
     """Return the command's flags."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--steps", type=int, default=1700)
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--width", type=int, default=64)
     parser.add_argument("--layers", type=int, default=2)
