@@ -1,0 +1,168 @@
+"""The demo: the whole path on this machine, as a user would walk it, and nothing of it left afterwards.
+
+A stack of its own in a scratch folder, three regions, a real run submitted by `prefect deployment run`, watched through
+the journal, reported. It adds no behaviour: whatever it shows is what any run does.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from flows import report as reporting
+from flows.catalogs import current
+from flows.datasets import copy_dataset, find_manifest
+from flows.journal import Journal
+from flows.messages import DatasetRef
+from flows.render.live import Watched
+from flows.render.picture import as_png, as_svg
+from flows.rows import LIVE, RunRow
+from flows.settings import PROJECT, Settings
+from flows.sites import Sites
+from flows.watching import look
+from infra.pools import apply_stack
+from infra.stack import Extra, LocalStack, StackPlan
+from regions.clock import SystemClock, parse_clock
+from regions.errors import OutsideError, PlanError
+from storage.objects import open_store
+
+REGIONS = ("local-shanghai", "local-berlin", "local-los-angeles")
+HOME_REGION = "local-shanghai"
+DATASET = "datasets/topics"
+RUN = "gpt-mini"
+START = "2026-11-30T14:00Z"
+"""What the run clock shows when the run begins: 22:00 in Shanghai, when its night begins."""
+BEGINS_IN = timedelta(seconds=12)
+"""How long after the command the run is expected to begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the demo leaves: its report, and where it was written."""
+
+    report: reporting.RunReport
+    zones: Mapping[str, str]
+    folder: Path
+    peak_bytes: int
+    """The largest memory (PSS) all its processes had at once, as sampled."""
+
+
+class Demo:
+    """One demo, from nothing to its report. `say` gets a line about each thing that is done."""
+
+    def __init__(
+        self, settings: Settings, environ: Mapping[str, str], speed: float, say: Callable[[str], None]
+    ) -> None:
+        self._settings = settings
+        self._environ = environ
+        self._say = say
+        real = SystemClock()
+        anchor = (real.real() + BEGINS_IN).isoformat()
+        self.clock = parse_clock(f"{START} x {speed:g} @ {anchor}")
+        self.stack: LocalStack | None = None
+        self.peak = 0
+
+    @contextmanager
+    def running(self, catalog: Path) -> Iterator[Settings]:
+        """Run a stack of its own while the block lasts, ready for submissions; yield the control side's settings."""
+        self._settings.home.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix="demo-", dir=self._settings.home))
+        shown = {"NIGHTRELAY_CLOCK": self.clock.setting()}
+        plan = StackPlan(
+            home=scratch,
+            limits=dict.fromkeys(REGIONS, 2),
+            stores="s3",
+            extras=(Extra("sweep", "flows.sweep"),),
+            control={"NIGHTRELAY_CATALOG": str(catalog), **shown},
+            shared=shown,
+            templates=self._settings.home / "templates",
+        )
+        try:
+            with LocalStack(plan, SystemClock(), self._environ, kept=True) as stack:
+                self.stack = stack
+                self._say("starting a Prefect server, three object stores and four workers")
+                dataset = self._build_dataset(scratch)
+                stack.wait_for_server()
+                settings = Settings.read(stack.environment)
+                apply_stack(settings.catalog, REGIONS, stack.environment)
+                self._publish(dataset, settings)
+                self._say(f"Prefect UI: {stack.state.ui_url}")
+                yield settings
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    def submit(self, run: str) -> None:
+        """Start the run exactly as a user does."""
+        assert self.stack is not None
+        command = ["deployment", "run", "train/relay", "--param", f"run={run}"]
+        self._say("prefect " + " ".join(command))
+        done = subprocess.run(
+            [sys.executable, "-m", "prefect", *command],
+            env=self.stack.environment,
+            cwd=PROJECT,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        if done.returncode != 0:
+            raise OutsideError(f"the run could not be submitted: {(done.stderr or done.stdout).strip()[-500:]}")
+
+    def watch(self, settings: Settings, show: Callable[[Watched], None], every: float = 0.5) -> RunRow:
+        """Show the run until it is over, and return it."""
+        assert self.stack is not None
+        journal = Journal.open(settings.database_url)
+        catalog = current(journal, settings.catalog, self.clock)
+        sampled = self.clock.monotonic()
+        while True:
+            self.stack.start()  # whatever of it died meanwhile is started again
+            runs = journal.runs()
+            if runs:
+                show(look(journal, runs[0], catalog, REGIONS, self.clock, self.stack.state.ui_url))
+                if runs[0].state not in LIVE:
+                    return runs[0]
+            if self.clock.monotonic() - sampled > 4:
+                self.peak = max(self.peak, self.stack.memory())
+                sampled = self.clock.monotonic()
+            self.clock.sleep(every)
+
+    def report(self, settings: Settings, run: RunRow, folder: Path) -> Outcome:
+        """Write the run's report and picture into a folder."""
+        journal = Journal.open(settings.database_url)
+        catalog = current(journal, settings.catalog, self.clock)
+        zones = {name: region.timezone for name, region in catalog.regions.items()}
+        told = reporting.of_run(journal, run.id, catalog)
+        if run.state != "finished":
+            raise PlanError(f"the run ended as {run.state}: {run.reason}")
+        folder.mkdir(parents=True, exist_ok=True)
+        figure = reporting.picture(told, catalog)
+        (folder / "relay.svg").write_bytes(as_svg(figure))
+        (folder / "relay.png").write_bytes(as_png(figure))
+        (folder / "report.md").write_text(reporting.markdown(told, zones), encoding="utf-8")
+        return Outcome(told, zones, folder, self.peak)
+
+    def _build_dataset(self, scratch: Path) -> Path:
+        """Shard the reference texts of this Python into a folder store."""
+        store = scratch / "texts"
+        script = PROJECT / "examples" / "trainers" / "topics.py"
+        subprocess.run(
+            [sys.executable, str(script), str(store / DATASET)], check=True, capture_output=True, timeout=120
+        )
+        return store
+
+    def _publish(self, texts: Path, settings: Settings) -> None:
+        """Hand the dataset to the home region's store."""
+        source = open_store(texts.resolve().as_uri())
+        manifest = find_manifest(source, DATASET)
+        assert manifest is not None, "it was built a moment ago"
+        catalog = current(Journal.open(settings.database_url), settings.catalog, self.clock)
+        home = Sites(settings, catalog)
+        ref = DatasetRef(digest=manifest.digest, source=home.place(HOME_REGION), folder=DATASET, bytes=manifest.size)
+        copy_dataset(ref, source, home.store(HOME_REGION), lambda: False)
