@@ -24,7 +24,7 @@ from flows.sites import Sites, put_message, read_message
 from flows.story import Story
 from regions.clock import Clock
 from regions.errors import ConflictError
-from regions.load import Catalog
+from regions.model import Catalog
 from regions.planning.problem import Plan, PlannedLeg
 from regions.planning.request import RunRequest
 
@@ -112,13 +112,15 @@ class Acts:
             commits = accepted_commits(self._sites.store(row.region), self._sites.place(row.region), row)
         sign = report or beat
         begun = report.from_step if report else beat.from_step if beat else None
+        started_at = sign.started_at if sign else None
+        ended_at = report.ended_at if report else beat.at if beat else None
         ended = {
             "number": row.number,
             "outcome": end.outcome,
             "reason": end.reason,
-            "started_at": sign.started_at if sign else None,
+            "started_at": started_at,
             "started_real": sign.started_real if sign else None,
-            "ended_at": report.ended_at if report else beat.at if beat else None,
+            "ended_at": ended_at,
             "ended_real": report.ended_real if report else beat.real if beat else None,
             "from_step": begun if view.holds_term else None,
             "to_step": max([begun or 0, *(commit.step for commit in commits)]) if view.holds_term else None,
@@ -129,8 +131,8 @@ class Acts:
             self._run,
             kept(self._journal, row.catalog),
             currency=self._currency(),
-            start=ended["started_at"],
-            end=ended["ended_at"],
+            start=started_at,
+            end=ended_at,
             report=report,
             estimated=report is None,
         )

@@ -10,7 +10,8 @@ from typing import Any
 from flows.journal import Journal
 from regions.clock import Clock
 from regions.errors import IntegrityError
-from regions.load import Catalog, load
+from regions.load import load
+from regions.model import Catalog
 
 Stamp = tuple[tuple[str, int, int], ...]
 

@@ -94,6 +94,16 @@ class FlowRuns:
 
         return self._call(create)
 
+    def submit(self, run: str, *, resume: str | None = None) -> str:
+        """Start a run as `prefect deployment run train/relay` does, and return its flow run's id."""
+
+        def create() -> str:
+            deployed = self._client.read_deployment_by_name("train/relay")
+            parameters = {"run": run} | ({} if resume is None else {"resume": resume})
+            return str(self._client.create_flow_run_from_deployment(deployed.id, parameters=parameters).id)
+
+        return self._call(create)
+
     def schedule(self, flow_run: str, when: datetime, name: str, message: str) -> None:
         """Put a flow run back to Scheduled at a real instant, under a state name people can read."""
         state: Any = Scheduled(scheduled_time=when, name=name, message=message)

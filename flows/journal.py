@@ -315,11 +315,12 @@ class Journal:
 
     def _one(self, query: Any) -> Mapping[str, Any] | None:
         with self._reading.connect() as connection:
-            return connection.execute(query).mappings().first()
+            row = connection.execute(query).mappings().first()
+            return None if row is None else dict(row)
 
     def _all(self, query: Any) -> list[Mapping[str, Any]]:
         with self._reading.connect() as connection:
-            return list(connection.execute(query).mappings().all())
+            return [dict(row) for row in connection.execute(query).mappings().all()]
 
 
 def _leg(run: str, number: int) -> Any:

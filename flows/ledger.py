@@ -15,8 +15,7 @@ from typing import Any
 
 from flows.messages import Report
 from flows.rows import LegRow, RunRow
-from regions.load import Catalog
-from regions.model import Offer, Region
+from regions.model import Catalog, Offer, Region
 from regions.money import EXACT, Money, rounded
 from regions.offers import Span, billed, price_curve
 

@@ -10,8 +10,9 @@ import os
 from typing import Any
 
 from prefect import flow
+from prefect.client.schemas.objects import State
 from prefect.exceptions import TerminationSignal
-from prefect.states import Completed, Failed, State
+from prefect.states import Completed, Failed
 
 from flows.legwork import Legwork
 from flows.messages import Order, Place, Report, order_key, report_key

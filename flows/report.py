@@ -15,7 +15,7 @@ from flows.messages import Report
 from flows.render.picture import Bar, Lane, Step, draw_relay
 from flows.render.tables import leg_rows, money, size
 from flows.rows import CheckpointRow, LegRow, RunRow
-from regions.load import Catalog
+from regions.model import Catalog
 from regions.money import Money
 from regions.offers import price_curve
 

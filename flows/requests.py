@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from flows.settings import Settings
 from regions.errors import Fault, NightrelayError, RequestError
-from regions.load import Catalog
+from regions.model import Catalog
 from regions.planning.request import RunRequest, parse_run
 from storage.objects import open_store
 
@@ -51,8 +51,8 @@ def _find(run: str, settings: Settings) -> tuple[str, str]:
     """Return the text and name of a run file: a URL, a path, or an id looked up in the folders of run files."""
     scheme = urlsplit(run).scheme
     if scheme and len(scheme) > 1:
-        folder, _, name = run.rpartition("/")
-        return open_store(folder).get(name).decode(), run
+        base, _, name = run.rpartition("/")
+        return open_store(base).get(name).decode(), run
     path = Path(run)
     if path.suffix in (".yaml", ".yml", ".json") or "/" in run:
         if not path.is_file():
@@ -60,10 +60,10 @@ def _find(run: str, settings: Settings) -> tuple[str, str]:
         return path.read_text(encoding="utf-8"), str(path)
     for folder in settings.runs:
         for suffix in (".yaml", ".yml", ".json"):
-            found = folder / f"{run}{suffix}"
-            if found.is_file():
-                return found.read_text(encoding="utf-8"), found.name
-    known = sorted({file.stem for folder in settings.runs if folder.is_dir() for file in folder.glob("*.y*ml")})
+            file = folder / f"{run}{suffix}"
+            if file.is_file():
+                return file.read_text(encoding="utf-8"), file.name
+    known = sorted({entry.stem for folder in settings.runs if folder.is_dir() for entry in folder.glob("*.y*ml")})
     near = get_close_matches(run, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else "looked in " + ", ".join(str(folder) for folder in settings.runs)
     expected = f"the id of a run file ({', '.join(known) or 'there are none'}), a path, a URL or an object"

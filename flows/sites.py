@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from flows.messages import Place
 from flows.settings import Settings, Site
 from regions.errors import IntegrityError, NotFoundError
-from regions.load import Catalog
+from regions.model import Catalog
 from storage.objects import Store, open_store
 
 _M = TypeVar("_M", bound=BaseModel)

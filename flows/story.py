@@ -18,7 +18,7 @@ from flows.render.tables import leg_rows, money, plan_rows
 from flows.rows import LegRow, RunRow
 from regions.clock import Clock
 from regions.errors import NotFoundError, OutsideError
-from regions.load import Catalog
+from regions.model import Catalog
 
 
 class Story:

@@ -12,8 +12,9 @@ import sys
 from typing import Any, NoReturn
 
 from prefect import flow
+from prefect.client.schemas.objects import State
 from prefect.runtime import flow_run as own
-from prefect.states import Completed, Failed, State
+from prefect.states import Completed, Failed
 
 from flows.catalogs import current
 from flows.datasets import dataset_of

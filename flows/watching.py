@@ -12,7 +12,7 @@ from flows.render.live import PriceNow, Watched
 from flows.requests import Asked
 from flows.rows import LegRow, RunRow
 from regions.clock import Clock
-from regions.load import Catalog
+from regions.model import Catalog
 from regions.offers import NoPrice, price_curve
 
 _MINUTE = timedelta(minutes=1)

@@ -32,7 +32,7 @@ def _journal() -> tuple[Journal, Settings]:
 def ls(as_json: JsonFlag = False) -> None:
     """List the runs, newest first."""
     journal, _ = _journal()
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "run": run.id,
             "state": run.state,

@@ -71,9 +71,9 @@ def draw_relay(
     for axis, lane in zip(axes, lanes, strict=True):
         _draw_lane(axis, lane, [bar for bar in bars if bar.region == lane.region], colors[lane.region], top)
         for name, instant in (marks or {}).items():
-            axis.axvline(instant, color=INK, linewidth=1, linestyle=":")
+            axis.axvline(_x(instant), color=INK, linewidth=1, linestyle=":")
             if axis is axes[0]:
-                axis.annotate(name, (instant, 1.0), xycoords=("data", "axes fraction"), fontsize=8, color=INK)
+                axis.annotate(name, (_x(instant), 1.0), xycoords=("data", "axes fraction"), fontsize=8, color=INK)
     axes[-1].xaxis.set_major_locator(mdates.AutoDateLocator(minticks=6, maxticks=14))
     axes[-1].xaxis.set_major_formatter(mdates.ConciseDateFormatter(axes[-1].xaxis.get_major_locator()))
     axes[-1].set_xlabel("UTC", fontsize=9, color=INK)
@@ -86,21 +86,28 @@ def _draw_lane(axis: Axes, lane: Lane, bars: Sequence[Bar], color: str, top: flo
     """Draw one region: shaded windows, the price as steps, its legs."""
     for step in lane.steps:
         if step.window is not None:
-            axis.axvspan(step.start, step.end, color=NIGHT, linewidth=0)
+            axis.axvspan(_x(step.start), _x(step.end), color=NIGHT, linewidth=0)
             middle = step.start + (step.end - step.start) / 2
             if step.end - step.start > timedelta(hours=3):
                 axis.annotate(
-                    step.window, (middle, 0.9), xycoords=("data", "axes fraction"), ha="center", fontsize=7, color=PALE
+                    step.window,
+                    (_x(middle), 0.9),
+                    xycoords=("data", "axes fraction"),
+                    ha="center",
+                    fontsize=7,
+                    color=PALE,
                 )
     edges = [step.start for step in lane.steps] + [lane.steps[-1].end] if lane.steps else []
     prices = [step.price for step in lane.steps]
     if edges:
-        axis.stairs(prices, mdates.date2num(edges), color=PRICE, linewidth=1.6, baseline=None)
-        axis.set_xlim(edges[0], edges[-1])
+        axis.stairs(prices, [_x(edge) for edge in edges], color=PRICE, linewidth=1.6, baseline=None)
+        axis.set_xlim(_x(edges[0]), _x(edges[-1]))
     for bar in bars:
-        axis.barh(0.16 * top, bar.end - bar.start, left=bar.start, height=0.22 * top, color=color, alpha=0.95)
+        axis.barh(
+            0.16 * top, _x(bar.end) - _x(bar.start), left=_x(bar.start), height=0.22 * top, color=color, alpha=0.95
+        )
         middle = bar.start + (bar.end - bar.start) / 2
-        axis.annotate(bar.label, (middle, 0.16 * top), ha="center", va="center", fontsize=8, color="white")
+        axis.annotate(bar.label, (_x(middle), 0.16 * top), ha="center", va="center", fontsize=8, color="white")
     axis.set_ylim(0, 1.25 * top)
     axis.set_title(lane.region, fontsize=9, color=INK, loc="left", pad=3)
     _local_hours(axis, lane, edges)
@@ -118,8 +125,18 @@ def _local_hours(axis: Axes, lane: Lane, edges: Sequence[datetime]) -> None:
         if span < timedelta(days=4):
             hour = edge.astimezone(ZoneInfo(lane.zone))
             axis.annotate(
-                f" {hour:%H:%M}", (edge, 0.02), xycoords=("data", "axes fraction"), fontsize=7, color=PALE, ha="left"
+                f" {hour:%H:%M}",
+                (_x(edge), 0.02),
+                xycoords=("data", "axes fraction"),
+                fontsize=7,
+                color=PALE,
+                ha="left",
             )
+
+
+def _x(instant: datetime) -> float:
+    """Return an instant as matplotlib's axis counts it: days."""
+    return float(mdates.date2num(instant))
 
 
 def as_svg(figure: Figure) -> bytes:

@@ -13,7 +13,8 @@ from flows.ledger import charges_of
 from flows.messages import Report, Span
 from flows.rows import LegRow, RunRow
 from regions.errors import PlanError
-from regions.load import Catalog, load
+from regions.load import load
+from regions.model import Catalog
 
 T0 = datetime(2026, 11, 30, 13, 0, tzinfo=UTC)
 

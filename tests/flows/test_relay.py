@@ -26,7 +26,6 @@ from flows.relay import (
     wants_plan,
 )
 
-
 T0 = datetime(2026, 11, 30, 15, 0, tzinfo=UTC)
 LIMITS = Limits()
 
