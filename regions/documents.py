@@ -85,7 +85,7 @@ def validate(model: type[_M], document: Document, *, error: type[InputError] = R
 
 def checked(model: type[_M], document: Document) -> tuple[_M | None, tuple[Fault, ...]]:
     """Return the model and no faults, or None and all of them."""
-    misread = {fault.line: fault for fault in document.faults}
+    misread = {(fault.line, fault.field) for fault in document.faults}
     faults = list(document.faults)
     try:
         value = model.model_validate(document.data)
@@ -93,7 +93,7 @@ def checked(model: type[_M], document: Document) -> tuple[_M | None, tuple[Fault
         for details in invalid.errors(include_url=False):
             fault = _fault(model, document, details)
             # What the reader already refused (22:00) is a fault of its own; the model's view of it would say it twice.
-            if not (fault.line in misread and misread[fault.line].field == fault.field):
+            if (fault.line, fault.field) not in misread:
                 faults.append(fault)
         return None, _in_order(faults)
     return (value, ()) if not faults else (None, _in_order(faults))

@@ -55,6 +55,12 @@ def time_of_day(value: object) -> object:
     return seconds
 
 
+def _before_midnight(seconds: int) -> int:
+    if seconds >= DAY:
+        raise ValueError('a start before "24:00" | a window that starts at midnight starts at "00:00"')
+    return seconds
+
+
 def iso_date(value: object) -> object:
     """Return the date of "2026-11-30"."""
     if isinstance(value, date):
@@ -65,7 +71,8 @@ def iso_date(value: object) -> object:
         raise ValueError("a date, such as 2026-11-30") from None
 
 
-def _one_or_many(value: object) -> object:
+def one_or_many(value: object) -> object:
+    """Let a single text stand for a list of one."""
     return [value] if isinstance(value, str) else value
 
 
@@ -93,6 +100,8 @@ TimeOfDay = Annotated[
     int, BeforeValidator(time_of_day), _schema(r"^(([01]?\d|2[0-3]):[0-5]\d(:[0-5]\d)?|24:00)$", "22:00")
 ]
 """Seconds after midnight on the wall; 86,400 is "24:00"."""
+StartOfDay = Annotated[TimeOfDay, AfterValidator(_before_midnight)]
+"""A time at which a window can start: "24:00" is the next day's "00:00"."""
 Duration = Annotated[timedelta, BeforeValidator(parse_duration), _schema(_UNIT, "6 min")]
 Size = Annotated[int, BeforeValidator(parse_size), Field(ge=0), _schema(_UNIT, "64 GiB")]
 """Bytes."""
@@ -103,7 +112,7 @@ Bandwidth = Annotated[int, BeforeValidator(parse_bandwidth), Field(gt=0), _schem
 Day = Annotated[date, BeforeValidator(iso_date), WithJsonSchema({"type": "string", "format": "date"})]
 Currency = Annotated[str, StringConstraints(pattern=r"^[A-Z]{3}$")]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
-Names = Annotated[tuple[str, ...], BeforeValidator(_one_or_many)]
+Names = Annotated[tuple[str, ...], BeforeValidator(one_or_many)]
 
 
 class Section(BaseModel):

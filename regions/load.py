@@ -1,138 +1,63 @@
 """A folder of YAML files -> one immutable Catalog with a digest, or one error that lists every fault of every file.
 
-The only module of regions that reads files. Faults of one file never hide another's: files that are sound alone are
-also checked against each other (link ends, currencies with rates, series, ids, jurisdictions).
+The only module of regions that reads files. A fault of one file or field never hides another's: fields are checked by
+the models, the rest by `consistency`, and all of it is reported together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import TypeVar
 
 import blake3
-from pydantic import BeforeValidator, Field, model_validator
 
-from regions.documents import Document, checked, nearest, read_document
-from regions.errors import Fault, NotFoundError, RegionFileError
-from regions.fields import Amount, Basis, Currency, Day, Section
-from regions.model import Link, Region
-from regions.money import FxTable, Rate
-from regions.policy import Policy
+from regions import consistency
+from regions.documents import Document, checked, read_document
+from regions.errors import Fault, InternalError, RegionFileError
+from regions.fields import Section
+from regions.model import Catalog, Electricity, Market, Policy, Region
+from regions.series import Series, SeriesError, read_series
+from regions.tables import FxFile, LinksFile
+from regions.warnings import warnings_of
 
-ANYWHERE = "default"
-"""In a link's `from` or `to`: any region."""
-_SHARED = ("links", "fx", "policy")
 SHIPPED = Path(__file__).parent / "catalog"
 """The catalog that comes with Nightrelay."""
-
-
-class RateRow(Section):
-    """One dated rate."""
-
-    source_currency: Currency = Field(alias="from")
-    target_currency: Currency = Field(alias="to")
-    rate: Annotated[Amount, Field(gt=0)]
-    as_of: Day
-    basis: Basis
-    source: str
-
-
-class FxFile(Section):
-    """fx.yaml."""
-
-    rates: tuple[RateRow, ...] = ()
-
-
-def _rows(value: object) -> object:
-    return [value] if isinstance(value, dict) else value
-
-
-class LinksFile(Section):
-    """links.yaml: rows per directed pair, and `default` rows for what no pair names."""
-
-    links: tuple[Link, ...] = ()
-    default: Annotated[tuple[Link, ...], BeforeValidator(_rows)] = ()
-    """Rows whose `from` or `to` may be left out: then they hold for any region."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _defaults_may_leave_ends_out(cls, data: Any) -> Any:
-        if isinstance(data, dict) and data.get("default") is not None:
-            rows = [data["default"]] if isinstance(data["default"], dict) else data["default"]
-            if isinstance(rows, list):
-                ends = {"from": ANYWHERE, "to": ANYWHERE}
-                rows = [ends | row if isinstance(row, dict) else row for row in rows]
-            return {**data, "default": rows}
-        return data
-
-
-@dataclass(frozen=True, slots=True)
-class Catalog:
-    """Everything known about where and at what price; `digest` changes with any byte of any file it was read from."""
-
-    regions: Mapping[str, Region]
-    links: tuple[Link, ...]
-    fx: FxTable
-    policy: Policy
-    digest: str
-    warnings: tuple[Fault, ...] = ()
-    """What is allowed but should be looked at: stale prices, drafts."""
-    _index: Mapping[tuple[str, str], Link] = field(default_factory=dict, repr=False, compare=False)
-
-    def region(self, name: str) -> Region:
-        """Return a region; NotFoundError names the nearest id."""
-        if name in self.regions:
-            return self.regions[name]
-        near = nearest(name, sorted(self.regions))
-        hint = f"did you mean {near}?" if near else f"known: {', '.join(sorted(self.regions)) or 'none'}"
-        raise NotFoundError(f"no region {name!r} in the catalog; {hint}")
-
-    def link(self, source: str, target: str) -> Link | None:
-        """Return the link of a directed pair: its own row, else a default of its source, of its target, of any."""
-        for pair in ((source, target), (source, ANYWHERE), (ANYWHERE, target), (ANYWHERE, ANYWHERE)):
-            if pair in self._index:
-                return self._index[pair]
-        return None
+_SHARED = ("links", "fx", "policy")
+_S = TypeVar("_S", bound=Section)
 
 
 def load(folder: Path, *, now: datetime | None = None) -> Catalog:
-    """Return the catalog of a folder; RegionFileError lists all faults. With `now`, stale prices become warnings."""
+    """Return the catalog of a folder; RegionFileError lists all faults. With `now`, old prices become warnings."""
     catalog, faults = inspect(folder, now=now)
-    if catalog is None or faults:
-        files = len({fault.file for fault in faults})
-        raise RegionFileError(f"{_count(len(faults), 'fault')} in {_count(files, 'file')} of {folder}:", faults)
+    if catalog is None:
+        files = _count(len({fault.file for fault in faults}), "file")
+        raise RegionFileError(f"{_count(len(faults), 'fault')} in {files} of {folder}:", faults)
     return catalog
 
 
 def inspect(folder: Path, *, now: datetime | None = None) -> tuple[Catalog | None, tuple[Fault, ...]]:
-    """Return the catalog (None where there are faults) and every fault. Never raises for what a file says."""
+    """Return the catalog, or None and every fault. Never raises for what a file says."""
     reading = _Reading(folder)
-    files = reading.files()
-    if not reading.faults and not files:
-        reading.faults.append(
-            Fault(str(folder), None, "(the folder)", "no *.yaml file", "region files", "see regions/catalog")
-        )
-    for path in files:
+    for path in reading.files():
         if path.stem not in _SHARED:
-            reading.region(path)
-    links = reading.shared("links", LinksFile) or LinksFile()
-    rates = reading.shared("fx", FxFile) or FxFile()
-    policy = reading.shared("policy", Policy) or reading.shipped_policy()
-    reading.check_links(links)
-    if reading.has("policy"):
-        reading.check_jurisdictions(policy)
+            reading.read_region(path)
+    links = reading.read_shared("links", LinksFile) or LinksFile()
+    rates = reading.read_shared("fx", FxFile) or FxFile()
+    policy = reading.read_shared("policy", Policy) or _shipped_policy()
+    reading.check_together(policy)
     if reading.faults:
         return None, reading.sorted_faults()
-    rows = (*links.links, *links.default)
-    index = {(row.source_region, row.target_region): row for row in reversed(rows)}
-    fx = FxTable(tuple(_rate(row) for row in rates.rates))
-    regions = {name: region for name, (region, _) in sorted(reading.regions.items())}
-    catalog = Catalog(MappingProxyType(regions), rows, fx, policy, reading.digest(), (), MappingProxyType(index))
-    return catalog, ()
+    catalog = Catalog(
+        regions=MappingProxyType(dict(sorted(reading.regions.items()))),
+        links=(*links.links, *links.default),
+        fx=rates.table(),
+        policy=policy,
+        digest=reading.digest(),
+    )
+    return replace(catalog, warnings=warnings_of(catalog, reading.documents, now)), ()
 
 
 class _Reading:
@@ -140,19 +65,58 @@ class _Reading:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.regions: dict[str, tuple[Region, Document]] = {}
+        self.regions: dict[str, Region] = {}
         self.documents: dict[str, Document] = {}
+        """By region id, and links, fx, policy by their names."""
         self.faults: list[Fault] = []
         self._digests: dict[str, str] = {}
 
     def files(self) -> list[Path]:
         if not self.folder.is_dir():
-            self.faults.append(Fault(str(self.folder), None, "(the folder)", "nothing", "a folder of region files"))
+            self._fault(str(self.folder), "(the folder)", "nothing", "a folder of region files")
             return []
-        return sorted(path for path in self.folder.iterdir() if path.suffix in (".yaml", ".yml") and path.is_file())
+        found = sorted(path for path in self.folder.iterdir() if path.suffix in (".yaml", ".yml") and path.is_file())
+        if not found:
+            self._fault(str(self.folder), "(the folder)", "no *.yaml file", "region files")
+        return found
 
-    def has(self, stem: str) -> bool:
-        return stem in self.documents
+    def read_region(self, path: Path) -> None:
+        document = self._document(path)
+        if document is None:
+            return
+        region, faults = checked(Region, document)
+        self.faults += faults
+        self.faults += consistency.identity(document, path.stem, self.documents)
+        for check in (consistency.offers, consistency.electricity, consistency.calendar):
+            self.faults += check(document)
+        series = dict(self._series(path, document))
+        name = region.id if region is not None else path.stem
+        self.documents.setdefault(name, document)
+        if region is not None:
+            self.regions.setdefault(name, _with_series(region, series))
+
+    def read_shared(self, stem: str, model: type[_S]) -> _S | None:
+        path = self.folder / f"{stem}.yaml"
+        document = self._document(path) if path.is_file() else None
+        if document is None:
+            return None
+        if stem == "links" and isinstance(document.data, list):
+            lines = {("links", *where): line for where, line in document.lines.items()}
+            document = replace(document, data={"links": document.data}, lines=lines)
+        if document.data is None and stem != "policy":
+            document = replace(document, data={})
+        value, faults = checked(model, document)
+        self.faults += faults
+        self.documents[stem] = document
+        return value
+
+    def check_together(self, policy: Policy) -> None:
+        regions = {name: document for name, document in self.documents.items() if name not in _SHARED}
+        if "links" in self.documents:
+            self.faults += consistency.link_ends(self.documents["links"], regions)
+        if "policy" in self.documents:
+            for document in regions.values():
+                self.faults += consistency.jurisdiction(document, policy.jurisdictions)
 
     def digest(self) -> str:
         text = "".join(f"{name} {digest}\n" for name, digest in sorted(self._digests.items()))
@@ -161,109 +125,66 @@ class _Reading:
     def sorted_faults(self) -> tuple[Fault, ...]:
         return tuple(sorted(dict.fromkeys(self.faults), key=lambda fault: (fault.file, fault.line or 0, fault.field)))
 
-    def document(self, path: Path) -> Document | None:
+    def _document(self, path: Path) -> Document | None:
         content = self._bytes(path)
-        if content is None:
-            return None
         try:
-            document = read_document(content.decode("utf-8-sig"), path.name)
+            return None if content is None else read_document(content.decode("utf-8-sig"), path.name)
         except UnicodeDecodeError:
-            self.faults.append(Fault(path.name, None, "(the file)", "bytes that are not UTF-8", "YAML in UTF-8"))
-            return None
+            self._fault(path.name, "(the file)", "bytes that are not UTF-8", "YAML in UTF-8")
         except RegionFileError as error:
-            self.faults.extend(error.faults)
-            return None
-        self.documents[path.stem] = document
-        return document
+            self.faults += error.faults
+        return None
+
+    def _series(self, path: Path, document: Document) -> list[tuple[str, Series]]:
+        found = []
+        for where, name in consistency.series_files(document):
+            file = path.parent / name
+            if Path(name).is_absolute() or ".." in Path(name).parts or not file.is_file():
+                expected = "a CSV or Parquet file beside the region file"
+                self.faults.append(document.fault(where, name, expected, "the path is relative to the catalog"))
+                continue
+            content = self._bytes(file)
+            try:
+                found += [(name, read_series(name, content))] if content is not None else []
+            except SeriesError as error:
+                self._fault(name, error.column, error.got, error.expected, f"named by {document.file}", error.row)
+        return found
 
     def _bytes(self, path: Path) -> bytes | None:
+        name = path.relative_to(self.folder).as_posix()
         try:
             content = path.read_bytes()
         except OSError as error:
-            self.faults.append(Fault(path.name, None, "(the file)", error.strerror or str(error), "a readable file"))
+            self._fault(name, "(the file)", error.strerror or str(error), "a readable file")
             return None
-        self._digests[path.relative_to(self.folder).as_posix()] = blake3.blake3(content).hexdigest()
+        self._digests[name] = blake3.blake3(content).hexdigest()
         return content
 
-    def region(self, path: Path) -> None:
-        document = self.document(path)
-        if document is None:
-            return
-        region, faults = checked(Region, document)
-        self.faults.extend(faults)
-        self._check_id(path, document)
-        if region is not None:
-            self.regions.setdefault(region.id, (region, document))
-            self._check_region(region, document)
-
-    def shared(self, stem: str, model: type[Any]) -> Any:
-        path = next((path for path in self.files() if path.stem == stem), None)
-        document = self.document(path) if path is not None else None
-        if document is None:
-            return None
-        data: Any = document.data if document.data is not None else {}
-        if stem == "links" and isinstance(data, list):
-            lines = {("links", *where): line for where, line in document.lines.items()}
-            document = Document(document.file, {"links": data}, lines, document.faults)
-        value, faults = checked(model, document if document.data is not None else Document(document.file, {}, {}))
-        self.faults.extend(faults)
-        return value
-
-    def shipped_policy(self) -> Policy:
-        text = (SHIPPED / "policy.yaml").read_text(encoding="utf-8")
-        policy, faults = checked(Policy, read_document(text, "policy.yaml"))
-        if policy is None:
-            raise RegionFileError("the shipped policy.yaml is broken:", faults)
-        return policy
-
-    def _check_id(self, path: Path, document: Document) -> None:
-        name = document.data.get("id") if isinstance(document.data, dict) else None
-        if not isinstance(name, str):
-            return
-        if name in self.regions:
-            other = self.regions[name][1].file
-            self.faults.append(document.fault(("id",), name, "an id of its own", f"{other} has it already"))
-        if name != path.stem:
-            self.faults.append(
-                document.fault(("id",), name, f'"{path.stem}", as the file is called', "rename one of them")
-            )
-
-    def _check_region(self, region: Region, document: Document) -> None:
-        seen: set[str] = set()
-        for index, offer in enumerate(region.offers):
-            if offer.id in seen:
-                self.faults.append(
-                    document.fault(("offers", index, "id"), offer.id, "an offer id of its own in this file")
-                )
-            seen.add(offer.id)
-
-    def check_links(self, links: LinksFile) -> None:
-        document = self.documents.get("links")
-        if document is None:
-            return
-        known = sorted(self.documents.keys() - set(_SHARED))
-        for section, rows in (("links", links.links), ("default", links.default)):
-            for index, row in enumerate(rows):
-                for end, name in (("from", row.source_region), ("to", row.target_region)):
-                    if name != ANYWHERE and name not in known:
-                        near = nearest(name, known)
-                        hint = f"did you mean {near}?" if near else "add the region's file, or take the row out"
-                        self.faults.append(document.fault((section, index, end), name, "a region of this folder", hint))
-
-    def check_jurisdictions(self, policy: Policy) -> None:
-        if policy.jurisdictions is None:
-            return
-        for region, document in self.regions.values():
-            name = region.residency.jurisdiction
-            if name not in policy.jurisdictions:
-                near = nearest(name, policy.jurisdictions)
-                hint = f"did you mean {near}?" if near else "add it to jurisdictions in policy.yaml"
-                expected = f"one of {', '.join(policy.jurisdictions)}"
-                self.faults.append(document.fault(("residency", "jurisdiction"), name, expected, hint))
+    def _fault(self, file: str, where: str, got: str, expected: str, hint: str = "", line: int | None = None) -> None:
+        self.faults.append(Fault(file, line, where, got, expected, hint))
 
 
-def _rate(row: RateRow) -> Rate:
-    return Rate(row.source_currency, row.target_currency, row.rate, row.as_of, row.basis, row.source)
+def _with_series(region: Region, series: dict[str, Series]) -> Region:
+    """Return the region with the contents of its series files in place."""
+    for offer in region.offers:
+        for market in (offer.markets.on_demand, offer.markets.spot):
+            _attach(market, series)
+    _attach(region.electricity, series)
+    return region
+
+
+def _attach(owner: Market | Electricity | None, series: dict[str, Series]) -> None:
+    if owner is not None and owner.series in series:
+        owner.attach(series[owner.series])
+
+
+def _shipped_policy() -> Policy:
+    policy, faults = checked(
+        Policy, read_document((SHIPPED / "policy.yaml").read_text(encoding="utf-8"), "policy.yaml")
+    )
+    if policy is None:
+        raise InternalError(f"the shipped policy.yaml is broken: {faults[0]}")
+    return policy
 
 
 def _count(number: int, noun: str) -> str:
