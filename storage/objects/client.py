@@ -72,6 +72,12 @@ class BucketClient:
                 raise OutsideError(f"{error.message}{expiry}", kind=error.kind, **error.context)
         raise AssertionError("unreachable")
 
+    def check_late_error(self, reply: Reply, key: str, action: str) -> None:
+        """Raise for a reply that began with 200 before the server failed."""
+        if b"<Error>" in reply.body:
+            late = Reply(500, reply.headers, reply.body)
+            raise replies.error_of(late, self.dialect, self.url, key, action)
+
     def close(self) -> None:
         """Close the idle connections."""
         self._pool.close()

@@ -35,6 +35,8 @@ class Dialect:
     cold_classes: frozenset[str]
     restore_job: str
     """The XML element that holds a restore's speed."""
+    copy_limit: int
+    """Bytes above which the server copies only part by part."""
     answers_with_checksum: bool
     """The server tells the checksum of what it received (the writer compares); else it is told and compares itself."""
 
@@ -62,6 +64,7 @@ S3 = Dialect(
     infrequent_class="STANDARD_IA",
     cold_classes=frozenset({"GLACIER", "DEEP_ARCHIVE"}),
     restore_job="GlacierJobParameters",
+    copy_limit=5 << 30,
     answers_with_checksum=False,
 )
 
@@ -78,6 +81,7 @@ OSS = Dialect(
     infrequent_class="IA",
     cold_classes=frozenset({"Archive", "ColdArchive", "DeepColdArchive"}),
     restore_job="JobParameters",
+    copy_limit=1 << 30,
     answers_with_checksum=True,
 )
 

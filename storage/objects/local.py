@@ -13,13 +13,13 @@ import os
 import stat
 import uuid
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from regions.clock import Clock, SystemClock
 from regions.errors import CapabilityError, ConflictError, IntegrityError, NotFoundError
-from storage.objects import files
+from storage.objects import files, local_tree
 from storage.objects.interface import Body, Capabilities, FileRange, Part, Stat, Upload, check_folder, check_key
+from storage.objects.local_tree import stat_of
 from storage.objects.local_uploads import LocalUploads
 
 
@@ -51,7 +51,7 @@ class LocalStore:
             raise self._missing(key) from None
         if not stat.S_ISREG(found.st_mode):
             raise self._missing(key)
-        return _stat(key, found)
+        return stat_of(key, found)
 
     def get(self, key: str, *, start: int = 0, size: int | None = None, version: str | None = None) -> bytes:
         """Return a range of an object's bytes."""
@@ -95,7 +95,7 @@ class LocalStore:
                 temp.unlink(missing_ok=True)
                 raise
             files.sync_folder(path.parent)
-            return _stat(key, path.stat())
+            return stat_of(key, path.stat())
 
     def put_many(self, objects: Sequence[tuple[str, Body]], *, storage_class: str | None = None) -> tuple[Stat, ...]:
         """Write many objects with one flush for all their bytes and one for all their names."""
@@ -138,7 +138,7 @@ class LocalStore:
             self._publish(temp, path, key, create=create, if_match=None)
             files.sync_folder(path.parent)
             self._uploads.forget(upload)
-            return _stat(key, path.stat())
+            return stat_of(key, path.stat())
 
     def abort(self, key: str, upload: str) -> None:
         """Drop an upload."""
@@ -167,7 +167,7 @@ class LocalStore:
         """Yield the objects in a folder by key."""
         base = self._root / check_folder(folder)
         with files.file_errors("list", base):
-            yield from self._walk(base, folder)
+            yield from local_tree.walk(base, folder)
 
     def delete(self, key: str, *, if_match: str | None = None) -> None:
         """Delete an object and make that durable."""
@@ -198,16 +198,9 @@ class LocalStore:
 
         What a killed writer left is invisible but takes space. A day is a safe age: no single write lasts longer.
         """
-        limit, swept = self._clock.real().timestamp() - older_than, 0
         kept = self._uploads.staging_names()
         self._uploads.forget_lost()
-        for folder, _, names in os.walk(self._root):
-            for name in names:
-                path = Path(folder, name)
-                if name.startswith(".part-tmp-") and name not in kept and path.stat().st_mtime < limit:
-                    path.unlink(missing_ok=True)
-                    swept += 1
-        return swept
+        return local_tree.sweep(self._root, self._clock.real().timestamp() - older_than, kept)
 
     def _path(self, key: str) -> Path:
         return self._root / check_key(key)
@@ -226,7 +219,7 @@ class LocalStore:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
                 raise self._missing(key)
-            found = _stat(key, status)
+            found = stat_of(key, status)
             if version is not None and found.version != version:
                 raise self._conflict(key, f"it is version {found.version}, not {version}")
             with files.file_errors("read", path):
@@ -240,7 +233,7 @@ class LocalStore:
         try:
             descriptor = os.open(temp, flags, 0o644)
         except FileNotFoundError:
-            self._make_folder(path.parent, durable=durable)
+            local_tree.make_folder(path.parent, durable=durable)
             descriptor = os.open(temp, flags, 0o644)
         try:
             files.write_body(body, descriptor)
@@ -268,7 +261,7 @@ class LocalStore:
 
     def _check_version(self, path: Path, key: str, version: str) -> None:
         try:
-            found = _stat(key, path.stat()).version
+            found = stat_of(key, path.stat()).version
         except FileNotFoundError:
             raise self._conflict(key, "it is not there") from None
         if found != version:
@@ -284,27 +277,6 @@ class LocalStore:
         finally:
             os.close(descriptor)
 
-    def _make_folder(self, folder: Path, *, durable: bool) -> None:
-        """Make a folder and its parents; `durable`: each name is, before anything is put below it."""
-        missing = [folder, *folder.parents]
-        missing = missing[: next(n for n, parent in enumerate(missing) if parent.is_dir())]
-        for made in reversed(missing):
-            made.mkdir(exist_ok=True)
-            if durable:
-                files.sync_folder(made.parent)
-
-    def _walk(self, base: Path, folder: str) -> Iterator[Stat]:
-        try:
-            entries = [(entry.name + "/" * entry.is_dir(), entry) for entry in os.scandir(base)]
-        except FileNotFoundError:
-            return
-        for name, entry in sorted(entries, key=lambda pair: pair[0].encode()):
-            if name.endswith("/"):
-                yield from self._walk(base / entry.name, folder + name)
-            elif not name.startswith(".part-"):
-                with contextlib.suppress(FileNotFoundError):
-                    yield _stat(folder + name, entry.stat())
-
     def _check_range(self, found: Stat, start: int, size: int) -> None:
         if start < 0 or size < 0 or start + size > found.size:
             raise IntegrityError(
@@ -319,13 +291,3 @@ class LocalStore:
 
     def _without(self, promise: str, action: str) -> CapabilityError:
         return CapabilityError(f"{self.url} cannot {action}: files in a folder have none", promise=promise)
-
-
-def _stat(key: str, found: os.stat_result) -> Stat:
-    # Every write makes a new inode, so inode and time tell versions apart even within one tick of the clock.
-    return Stat(
-        key=key,
-        size=found.st_size,
-        version=f"{found.st_ino:x}-{found.st_mtime_ns:x}",
-        modified=datetime.fromtimestamp(found.st_mtime, UTC),
-    )

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from urllib.parse import quote
 from xml.sax.saxutils import escape
 
 from regions.errors import ConflictError, IntegrityError, NotFoundError
@@ -24,11 +23,11 @@ from storage.objects.interface import (
     Stat,
     Upload,
     check_folder,
-    check_key,
     require,
     size_of,
 )
 from storage.objects.probe import probe
+from storage.objects.wire_uploads import WireUploads
 
 
 class WireStore:
@@ -38,6 +37,7 @@ class WireStore:
         self.url = client.url
         self._client, self._site, self._dialect = client, client.site, client.dialect
         self._send = client.send
+        self._uploads = WireUploads(client)
         self._with_md5 = False
         # A checksum is believed from a server that refuses wrong ones: others store what they were told.
         self._believed = self._dialect.answers_with_checksum
@@ -127,9 +127,7 @@ class WireStore:
 
     def open_upload(self, key: str, *, size: int, part_size: int, storage_class: str | None = None) -> str:
         """Begin a multipart upload."""
-        headers = {**self._dialect.opening, **self._class_headers(storage_class)}
-        reply = self._send("POST", key, "open an upload of", query={"uploads": ""}, headers=headers)
-        return replies.document(reply).findtext("UploadId", "")
+        return self._uploads.open(key, storage_class)
 
     def put_part(self, key: str, upload: str, number: int, body: Body) -> Part:
         """Write one part."""
@@ -139,17 +137,7 @@ class WireStore:
 
     def parts(self, key: str, upload: str) -> tuple[Part, ...]:
         """Return the parts that the server has."""
-        found: list[Part] = []
-        while True:
-            query = {"uploadId": upload, "max-parts": "1000"}
-            if found:
-                query["part-number-marker"] = str(found[-1].number)
-            root = replies.document(self._send("GET", key, "list the parts of", query=query))
-            before = len(found)
-            for entry in replies.entries(root, "Part"):
-                found.append(Part(int(entry["PartNumber"]), int(entry["Size"]), entry["ETag"].strip('"')))
-            if root.findtext("IsTruncated", "").lower() != "true" or len(found) == before:
-                return tuple(found)
+        return self._uploads.parts(key, upload)
 
     def complete(self, key: str, upload: str, parts: Sequence[Part], *, create: bool = False) -> Stat:
         """Make an upload the object."""
@@ -159,39 +147,16 @@ class WireStore:
 
     def complete_unchecked(self, key: str, upload: str, parts: Sequence[Part], *, create: bool = False) -> Stat:
         """Complete an upload on a condition that the server may ignore: only the probe may call this directly."""
-        if not parts or [part.number for part in parts] != list(range(1, len(parts) + 1)):
-            raise IntegrityError(f"{self.url}/{key}: the parts named are not all the parts of upload {upload}")
-        listed = "".join(
-            f"<Part><PartNumber>{part.number}</PartNumber><ETag>&quot;{escape(part.tag)}&quot;</ETag></Part>"
-            for part in parts
-        )
-        body = f"<CompleteMultipartUpload>{listed}</CompleteMultipartUpload>".encode()
-        headers = dict(self._dialect.create_only) if create else {}
-        reply = self._send(
-            "POST", key, "complete the upload of", query={"uploadId": upload}, headers=headers, body=body
-        )
-        if b"<Error>" in reply.body:  # the server may have begun its reply with 200 before it failed
-            raise replies.error_of(
-                Reply(500, reply.headers, reply.body), self._dialect, self.url, key, "complete the upload of"
-            )
+        self._uploads.complete(key, upload, parts, create=create)
         return self.head(key)
 
     def abort(self, key: str, upload: str) -> None:
         """Drop an upload."""
-        self._send("DELETE", key, "abort an upload of", query={"uploadId": upload}, allowed=(404,))
+        self._uploads.abort(key, upload)
 
     def uploads(self, folder: str = "") -> Iterator[Upload]:
         """Yield the open uploads."""
-        query = {"uploads": "", "prefix": self._site.prefix + check_folder(folder)}
-        while True:
-            root = replies.document(self._send("GET", "", "list the uploads of", query=query))
-            for entry in replies.entries(root, "Upload"):
-                key = entry["Key"].removeprefix(self._site.prefix)
-                yield Upload(key, entry["UploadId"], replies.iso_date(entry["Initiated"]))
-            marker = root.findtext("NextKeyMarker", "")
-            if root.findtext("IsTruncated", "").lower() != "true" or not marker:
-                return
-            query |= {"key-marker": marker, "upload-id-marker": root.findtext("NextUploadIdMarker", "")}
+        return self._uploads.list(check_folder(folder))
 
     def copy(
         self, source: str, key: str, *, source_version: str | None = None, storage_class: str | None = None
@@ -201,15 +166,15 @@ class WireStore:
         found = self.head(source)
         if source_version is not None and found.version != source_version:
             raise ConflictError(f"{self.url}/{source} is version {found.version}, not {source_version}")
-        name = self._dialect.header
-        headers = self._class_headers(storage_class or found.storage_class)
-        headers[name("copy-source")] = quote(
-            f"/{self._site.bucket}/{self._site.prefix}{check_key(source)}", safe="/-_.~"
-        )
-        headers[name("copy-source-if-match")] = found.version
-        headers[name("metadata-directive")] = "REPLACE" if source == key else "COPY"
+        chosen = storage_class or found.storage_class
+        headers = self._uploads.copy_headers(source, found.version)
+        if found.size > self._dialect.copy_limit:
+            self._uploads.copy_in_parts(headers, found.size, key, chosen)
+            return self.head(key)
+        headers |= self._class_headers(chosen)
+        headers[self._dialect.header("metadata-directive")] = "REPLACE" if source == key else "COPY"
         reply = self._send("PUT", key, "copy to", headers=headers)
-        self._check_late_error(reply, key, "copy to")
+        self._client.check_late_error(reply, key, "copy to")
         return self.head(key)
 
     def set_class(self, key: str, storage_class: str) -> Stat:
@@ -295,12 +260,6 @@ class WireStore:
             if got != computed:
                 raise damaged(self.url, key, got, computed)
         return reply
-
-    def _check_late_error(self, reply: Reply, key: str, action: str) -> None:
-        """Raise for a reply that began with 200 before the server failed."""
-        if b"<Error>" in reply.body:
-            late = Reply(500, reply.headers, reply.body)
-            raise replies.error_of(late, self._dialect, self.url, key, action)
 
     def _check_range(self, reply: Reply, key: str, start: int, size: int | None) -> None:
         """Raise unless the reply is the range that was asked for: some servers answer 200 and something else."""
