@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from moto.core.models import DEFAULT_ACCOUNT_ID
+from moto.moto_server.werkzeug_app import MotoRequestHandler
 from moto.s3.models import s3_backends
 from moto.server import DomainDispatcherApplication, create_backend_app
-from werkzeug.serving import WSGIRequestHandler, run_simple
+from werkzeug.serving import run_simple
 
 from infra.stack.environment import OWNER_KEY, READER_KEY
 
@@ -24,6 +25,15 @@ _KEY = re.compile(r"Credential=([^/,\s]+)/")
 _REFUSED = b"<Error><Code>AccessDenied</Code><Message>this key does not open this store that way</Message></Error>"
 
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+
+class _Connection(MotoRequestHandler):  # type: ignore[misc]
+    """Stays open, since a leg makes many small requests, and does not log each of them."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_request(self, *_: object) -> None:
+        pass
 
 
 def guarded(app: WsgiApp, owner: str, reader: str) -> WsgiApp:
@@ -48,16 +58,9 @@ def main() -> None:
     parser.add_argument("--port", type=int, required=True)
     given = parser.parse_args()
     s3_backends[DEFAULT_ACCOUNT_ID]["aws"].create_bucket(given.bucket, "us-east-1")
-    app = DomainDispatcherApplication(create_backend_app, service="s3")
-    # Connections are kept: a leg makes many small requests.
-    WSGIRequestHandler.protocol_version = "HTTP/1.1"
-    run_simple(
-        "127.0.0.1",
-        given.port,
-        guarded(app, os.environ[OWNER_KEY], os.environ[READER_KEY]),
-        threaded=True,
-        use_reloader=False,
-    )
+    app = DomainDispatcherApplication(create_backend_app)
+    store = guarded(app, os.environ[OWNER_KEY], os.environ[READER_KEY])
+    run_simple("127.0.0.1", given.port, store, threaded=True, request_handler=_Connection)
 
 
 if __name__ == "__main__":
