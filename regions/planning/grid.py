@@ -21,6 +21,8 @@ from regions.planning.world import Load, Route, World
 MICRO = 1_000_000
 STEPS = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400)
 """Lengths of a regular slot, in seconds; each divides a day."""
+EFFORT = 10
+"""Micro-units a move costs in the search alone, so that of equal plans the one with fewer moves is found."""
 MOST_REPLICAS = 4
 """Regions that may hold new replicas at once in the exact search."""
 
@@ -59,7 +61,7 @@ def lay(world: World, detail: Detail = FINE, replicas: Mapping[str, int] | None 
     count = max(bits.values(), default=-1) + 1
     detail = _affordable(world, detail, 1 << count)
     step = next((step for step in STEPS if (world.end - world.start) <= step * detail.slots), STEPS[-1])
-    instants = _instants(world, step)
+    instants = _instants(world, step, detail)
     quantum = _quanta(world, step, detail.quanta)
     pieces = [math.ceil(load.remaining / size) for load, size in zip(world.loads, quantum, strict=True)]
     begun = world.loads[0].total > world.loads[0].remaining
@@ -110,12 +112,21 @@ def _affordable(world: World, detail: Detail, masks: int) -> Detail:
     return Detail(slots, quanta, detail.states)
 
 
-def _instants(world: World, step: int) -> Ints:
+def _instants(world: World, step: int, detail: Detail) -> Ints:
     edges = {world.start, world.end}
     edges |= {edge for site in world.sites for rent in site.rents for edge in (rent.start, rent.end)}
     edges |= {world.start + lag for lag in _first_lags(world)}
     if world.situation.leg is not None:
         edges.add(math.ceil(world.situation.leg.until.timestamp()))
+    # A leg that ends with its window hands over at once: let the next one start when the checkpoint is there.
+    lags = {
+        route.seconds(_carried(load, True) + inputs)
+        for (_, target), route in world.routes.items()
+        for load in world.loads
+        for inputs in (0, load.missing.get(target, 0))
+    }
+    if len(lags) * len(edges) <= detail.slots // 2:
+        edges |= {edge + lag for edge in edges for lag in lags}
     regular = range(world.start - world.start % step + step, world.end, step)
     return np.array(sorted({edge for edge in edges | set(regular) if world.start <= edge <= world.end}), np.int64)
 
@@ -179,7 +190,7 @@ class _Sites:
 def _paid_until(due: Ints, instants: Ints, paid: Ints, rent: Ints) -> Ints:
     slot = np.minimum(np.searchsorted(instants, due, side="right") - 1, len(rent) - 1)
     part = np.where(rent[slot] < NEVER, rent[slot], 0) * (due - instants[slot]) // np.diff(instants)[slot]
-    return paid[slot] + part
+    return np.asarray(paid[slot] + part)
 
 
 def rents(site: Site, instants: Ints) -> Ints:
@@ -212,7 +223,7 @@ class _Pace:
 
     def when(self, quanta: Ints) -> Ints:
         """Return the first whole second by which that many are done."""
-        return -(-quanta * self.down // max(1, self.up)) if self.up else np.full_like(quanta, 1 << 60)
+        return np.asarray(-(-quanta * self.down // self.up) if self.up else np.full_like(quanta, 1 << 60))
 
 
 def _carried(load: Load, begun: bool) -> int:
@@ -251,9 +262,11 @@ def _moves(world: World) -> tuple[Ints, Ints]:
                         route, size = world.routes.get((source, target)), _carried(load, bool(begun)) + inputs
                         if i == j and with_inputs and inputs and not load.made_before:
                             route, size = _fetching(world, target, inputs), inputs
-                        if route is not None:
+                        # Before anything ran, inputs go straight to where they are needed, not on a tour.
+                        tour = stage == 0 and not begun and source not in world.first
+                        if route is not None and not tour:
                             lag[stage, begun, with_inputs, i, j] = route.seconds(size)
-                            fee[stage, begun, with_inputs, i, j] = math.ceil(route.price * size * MICRO)
+                            fee[stage, begun, with_inputs, i, j] = math.ceil(route.price * size * MICRO) + EFFORT
     return lag, fee
 
 

@@ -58,7 +58,7 @@ class Instance:
     fee: Ints
     """[K, 2, 2, R, R] cost of a move, likewise."""
     stay: Ints
-    """[K, R, T] cost of the checkpoint lying in r through slot t."""
+    """[K, R, T] cost of the checkpoint lying in r through slot t, once the stage has begun or a leg runs."""
     lacks: Flags
     """[K, R] the stage's inputs do not lie in r unless a new replica does."""
     replica_bit: Ints

@@ -14,11 +14,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from regions.planning.grid import MICRO, Grid
+from regions.planning.grid import EFFORT, MICRO, Grid
 from regions.planning.problem import Cost, PlannedHandoff, PlannedLeg
-from regions.planning.search import Arc
+from regions.planning.search import Arc, lying_cost
 from regions.planning.sites import Site
 
+PUNCTUAL = 60
+"""Seconds by which a start may miss a price change before that is taken for a choice."""
 _MILLIONTH = Decimal("0.000001")
 
 
@@ -39,6 +41,7 @@ class _Gathering:
     drafts: list[_Draft] = field(default_factory=list)
     moves: list[Arc] = field(default_factory=list)
     lying: int = 0
+    free_since: int = 0
 
 
 def legs_of(grid: Grid, path: tuple[Arc, ...]) -> tuple[PlannedLeg, ...]:
@@ -59,36 +62,42 @@ def legs_of(grid: Grid, path: tuple[Arc, ...]) -> tuple[PlannedLeg, ...]:
 
 
 def _gather(grid: Grid, path: tuple[Arc, ...]) -> list[_Draft]:
-    instants, gathered = grid.instance.instants, _Gathering()
+    instants, gathered = grid.instance.instants, _Gathering(free_since=grid.world.start)
     open_draft: _Draft | None = None
     for arc in path:
-        begin, end, lying = int(instants[arc.begin]), int(instants[arc.end]), _lying(grid, arc)
+        begin, end, lying = int(instants[arc.begin]), int(instants[arc.end]), lying_cost(grid.instance, arc)
         if arc.site < 0:
             gathered.lying += lying
             if arc.kind == "move":
                 gathered.moves.append(arc)
+                gathered.free_since = end
             continue
         if arc.kind == "stop":
             open_draft = None
             continue
         if open_draft is None:
             site = grid.world.sites[arc.site]
-            startup = site.startup if arc.kind.startswith("start") else 0
+            if arc.kind.startswith("start"):
+                begin, startup = _punctual(site, begin, gathered.free_since), site.startup
+            else:
+                startup = 0
             open_draft = _Draft(site, begin, end, startup, gathered.moves, gathered.lying)
             gathered.drafts.append(open_draft)
             gathered.moves, gathered.lying = [], 0
-        open_draft.end = end
+        open_draft.end = gathered.free_since = end
         open_draft.lying += lying
         if arc.kind.endswith("finish"):
             open_draft = None
     return gathered.drafts
 
 
-def _lying(grid: Grid, arc: Arc) -> int:
-    it = grid.instance
-    stage = int(np.searchsorted(it.borders, arc.work[0], side="right")) - 1
-    held = it.held[stage, arc.mask, arc.end] - it.held[stage, arc.mask, arc.begin]
-    return int(held + it.stayed[stage, arc.region, arc.end] - it.stayed[stage, arc.region, arc.begin])
+def _punctual(site: Site, start: int, free_since: int) -> int:
+    """Return the start, moved back to the price change it all but coincides with if nothing is in the way.
+
+    A start some seconds late can look as good on the grid, where what is gained in them is less than a quantum.
+    """
+    edge = max((rent.start for rent in site.rents if rent.start <= start), default=start)
+    return edge if start - edge < PUNCTUAL and free_since <= edge else start
 
 
 def _leg(grid: Grid, draft: _Draft, end: int, work: Fraction) -> PlannedLeg:
@@ -124,7 +133,7 @@ def _handoff(grid: Grid, moves: list[Arc]) -> PlannedHandoff:
         size += load.luggage + (load.checkpoint if begun else load.inherited) if arc.region != arc.target else 0
         size += load.missing.get(world.regions[arc.target], 0) if arc.with_inputs else 0
         seconds += int(it.lag[stage, int(begun), int(arc.with_inputs), arc.region, arc.target])
-        fee += int(it.fee[stage, int(begun), int(arc.with_inputs), arc.region, arc.target])
+        fee += int(it.fee[stage, int(begun), int(arc.with_inputs), arc.region, arc.target]) - EFFORT
     route = world.routes.get((world.regions[moves[-1].region], world.regions[moves[-1].target]))
     basis = route.basis if route is not None else None
     cost = money(Fraction(fee, MICRO))

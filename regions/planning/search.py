@@ -153,16 +153,17 @@ class _Pass:
             idle[:] = NEVER
             for stage, (low, high) in self._stages(instant):
                 cost = (it.held[stage, :, instant] - it.held[stage, :, instant - 1])[:, None, None]
-                cost = cost + it.stay[stage, None, :, None, instant - 1]
+                lies = np.arange(low, high) > it.borders[stage]
+                cost = cost + it.stay[stage, None, :, None, instant - 1] * lies
                 np.minimum(before[:, :, low:high] + cost, NEVER, out=idle[:, :, low:high])
                 self.idle_code[instant, :, :, low:high][idle[:, :, low:high] < NEVER] = WAIT
         ended = self.finishing[instant % len(self.finishing)]
         at = idle[:, :, it.borders[1:]].transpose(2, 0, 1)
         better = ended < at
         if better.any():
-            stage, mask, region = np.nonzero(better)
-            idle[mask, region, it.borders[stage + 1]] = ended[better]
-            self.idle_code[instant, mask, region, it.borders[stage + 1]] = FINISH
+            stages, masks, regions = np.nonzero(better)
+            idle[masks, regions, it.borders[stages + 1]] = ended[better]
+            self.idle_code[instant, masks, regions, it.borders[stages + 1]] = FINISH
             self.finish_code[instant][~better] = -1
         ended[:] = NEVER
 
@@ -197,7 +198,10 @@ class _Pass:
             if low >= high or begin < 0:
                 continue
             before = self.idle[begin % len(self.idle)][move.masks][:, move.sources, low:high]
-            cost = it.stayed[move.stage, move.sources, instant] - it.stayed[move.stage, move.sources, begin] + move.fees
+            cost = move.fees
+            if move.begun:
+                lying = it.stayed[move.stage, move.sources]
+                cost = cost + lying[:, instant] - lying[:, begin]
             held = it.held[move.stage, move.masks, instant] - it.held[move.stage, move.masks, begin]
             found = before + cost[None, :, None]
             which = found.argmin(axis=1)
@@ -419,13 +423,21 @@ def _before_idle(table: Table, instant: int, mask: int, region: int, work: int) 
     return code, Arc("move", begin, instant, source, region, -1, (work, work), before, bool(with_inputs))
 
 
+def lying_cost(it: Instance, arc: Arc) -> int:
+    """Return what storage costs during an arc: new replicas, and the checkpoint once there is one."""
+    stage = int(np.searchsorted(it.borders, arc.work[0], side="right")) - 1
+    lying = it.held[stage, arc.mask, arc.end] - it.held[stage, arc.mask, arc.begin]
+    if arc.work[0] > it.borders[stage] or arc.kind not in ("wait", "move"):
+        lying += it.stayed[stage, arc.region, arc.end] - it.stayed[stage, arc.region, arc.begin]
+    return int(lying)
+
+
 def arc_cost(it: Instance, arc: Arc) -> int:
     """Return what an arc costs: the definition that paths, the search and the tests' oracle agree on."""
     stage = int(np.searchsorted(it.borders, arc.work[0], side="right")) - 1
-    lying = it.held[stage, arc.mask, arc.end] - it.held[stage, arc.mask, arc.begin]
-    lying += it.stayed[stage, arc.region, arc.end] - it.stayed[stage, arc.region, arc.begin]
+    begun = int(arc.work[0] > it.borders[stage])
+    lying = lying_cost(it, arc)
     if arc.kind == "move":
-        begun = int(arc.work[0] > it.borders[stage])
         return int(lying + it.fee[stage, begun, int(arc.with_inputs), arc.region, arc.target])
     if arc.kind == "stop" and it.stop_penalty is not None and arc.site == it.first_site:
         return int(lying + it.stop_penalty[arc.begin])

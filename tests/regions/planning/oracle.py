@@ -41,8 +41,8 @@ class Network:
         self.arcs.append((origin, target, cost, stage, quanta))
         return target
 
-    def lying(self, stage: int, mask: int, region: int, begin: int, end: int) -> int:
-        cost = int(self.it.stay[stage, region, begin:end].sum())
+    def lying(self, stage: int, mask: int, region: int, begin: int, end: int, checkpoint: bool = True) -> int:
+        cost = int(self.it.stay[stage, region, begin:end].sum()) if checkpoint else 0
         for bit in range(self.it.keep.shape[1]):
             if mask >> bit & 1:
                 cost += int(self.it.keep[stage, bit, begin:end].sum())
@@ -62,7 +62,7 @@ class Network:
         it, (_, t, stage, mask, region, begun) = self.it, node
         out = []
         if t < it.slots:
-            wait = self.lying(stage, mask, region, t, t + 1)
+            wait = self.lying(stage, mask, region, t, t + 1, begun)
             out.append(self.add(node, ("idle", t + 1, stage, mask, region, begun), wait))
             for site in range(it.sites):
                 if it.site_region[site] == region and it.site_stage[site] == stage and self.ready(stage, mask, region):
@@ -78,7 +78,7 @@ class Network:
                 )
                 if arrival is not None:
                     cost = int(it.fee[stage, int(begun), with_inputs, region, target])
-                    cost += self.lying(stage, mask, region, t, arrival)
+                    cost += self.lying(stage, mask, region, t, arrival, begun)
                     out.append(self.add(node, ("idle", arrival, stage, after, target, begun), cost))
         return out
 
