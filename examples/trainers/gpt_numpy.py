@@ -28,6 +28,7 @@ import numpy as np
 import tensors
 from contract import Leg, SaveRhythm
 from numpy.typing import NDArray
+from schedule import learning_rate
 
 from storage.datasets import open_dataset
 
@@ -197,14 +198,6 @@ def _views(flat: Floats, shapes: dict[str, tuple[int, ...]]) -> dict[str, Floats
         views[name] = flat[at : at + math.prod(shape)].reshape(shape)
         at += math.prod(shape)
     return views
-
-
-def learning_rate(step: int, steps: int, peak: float) -> float:
-    """Return the rate of a step: a short warm-up, then half a cosine down to a tenth."""
-    warm = max(1, steps // 20)
-    if step < warm:
-        return peak * (step + 1) / warm
-    return peak * (0.55 + 0.45 * math.cos(math.pi * (step - warm) / max(1, steps - warm)))
 
 
 def fingerprint() -> dict[str, Any]:

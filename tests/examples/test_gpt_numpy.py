@@ -3,69 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from storage.checkpoints import content_of
+from tests.examples.running import TRAINERS, Trainer, build_topics
 
-TRAINERS = Path(__file__).parents[2] / "examples" / "trainers"
-SMALL = ["--batch", "8", "--width", "16", "--layers", "1", "--heads", "2", "--context", "16", "--steps", "24"]
+COMMAND = [sys.executable, TRAINERS / "gpt_numpy.py"]
 
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("topics")
-    subprocess.run([sys.executable, TRAINERS / "topics.py", folder, "--context", "16"], check=True, capture_output=True)
-    return folder
-
-
-class Trainer:
-    """Starts the trainer as a leg would, and looks at what it left."""
-
-    def __init__(self, folder: Path, dataset: Path) -> None:
-        self.checkpoints = folder / "checkpoints"
-        self.stop_file, self.result_file = folder / "stop", folder / "result.json"
-        self.progress_file = folder / "progress.jsonl"
-        self._environ = os.environ | {
-            "NIGHTRELAY_DATASET": str(dataset),
-            "NIGHTRELAY_SEED": "11",
-            "NIGHTRELAY_CHECKPOINT_DIR": str(self.checkpoints),
-            "NIGHTRELAY_STOP_FILE": str(self.stop_file),
-            "NIGHTRELAY_RESULT": str(self.result_file),
-            "NIGHTRELAY_PROGRESS": str(self.progress_file),
-        }
-        folder.mkdir(parents=True, exist_ok=True)
-
-    def start(self, *flags: str, resume: Path | None = None, **environ: str) -> subprocess.Popen[str]:
-        self.result_file.unlink(missing_ok=True)
-        more = {"NIGHTRELAY_RESUME_FROM": str(resume)} if resume else {}
-        return subprocess.Popen(
-            [sys.executable, TRAINERS / "gpt_numpy.py", *SMALL, *flags],
-            env=self._environ | more | environ,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def run(self, *flags: str, resume: Path | None = None, **environ: str) -> tuple[int, dict[str, object]]:
-        process = self.start(*flags, resume=resume, **environ)
-        process.communicate(timeout=120)
-        return process.returncode, json.loads(self.result_file.read_text())
-
-    def step(self, number: int) -> Path:
-        return self.checkpoints / f"step-{number}"
-
-    def wait_for(self, condition) -> None:
-        deadline = time.monotonic() + 60
-        while not condition():
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+    return build_topics(tmp_path_factory.mktemp("topics"))
 
 
 def test_the_gradients_are_those_of_the_loss(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,10 +47,10 @@ def test_the_gradients_are_those_of_the_loss(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_relay_of_three_ends_with_the_same_bytes(tmp_path: Path, dataset: Path) -> None:
-    whole = Trainer(tmp_path / "whole", dataset)
+    whole = Trainer(tmp_path / "whole", dataset, COMMAND)
     assert whole.run() == (0, {"status": "finished", "step": 24})
 
-    relay = Trainer(tmp_path / "relay", dataset)
+    relay = Trainer(tmp_path / "relay", dataset, COMMAND)
     assert relay.run(NIGHTRELAY_STOP_AT_STEP="7") == (75, {"status": "stopped", "step": 7})
     assert relay.run(NIGHTRELAY_STOP_AT_STEP="8", resume=relay.step(7)) == (75, {"status": "stopped", "step": 8})
     assert relay.run(resume=relay.step(8)) == (0, {"status": "finished", "step": 24})
@@ -105,9 +58,9 @@ def test_a_relay_of_three_ends_with_the_same_bytes(tmp_path: Path, dataset: Path
 
 
 def test_a_killed_trainer_goes_on_from_its_last_save(tmp_path: Path, dataset: Path) -> None:
-    whole = Trainer(tmp_path / "whole", dataset)
+    whole = Trainer(tmp_path / "whole", dataset, COMMAND)
     whole.run("--save-steps", "5")
-    killed = Trainer(tmp_path / "killed", dataset)
+    killed = Trainer(tmp_path / "killed", dataset, COMMAND)
     process = killed.start("--save-steps", "5", "--delay", "0.02")
     killed.wait_for((killed.step(10) / "COMPLETE").exists)
     process.kill()
@@ -119,7 +72,7 @@ def test_a_killed_trainer_goes_on_from_its_last_save(tmp_path: Path, dataset: Pa
 
 @pytest.mark.parametrize("ask", ["stop file", "signal"])
 def test_it_saves_and_leaves_when_asked(tmp_path: Path, dataset: Path, ask: str) -> None:
-    trainer = Trainer(tmp_path, dataset)
+    trainer = Trainer(tmp_path, dataset, COMMAND)
     process = trainer.start("--delay", "0.05", "--steps", "1000")
     trainer.wait_for(lambda: trainer.progress_file.exists() and '"loss"' in trainer.progress_file.read_text())
     if ask == "signal":
@@ -135,7 +88,7 @@ def test_it_saves_and_leaves_when_asked(tmp_path: Path, dataset: Path, ask: str)
 
 
 def test_a_leftover_of_a_killed_save_is_replaced(tmp_path: Path, dataset: Path) -> None:
-    trainer = Trainer(tmp_path, dataset)
+    trainer = Trainer(tmp_path, dataset, COMMAND)
     trainer.step(7).mkdir(parents=True)
     (trainer.step(7) / "model.safetensors").write_bytes(b"half")
     trainer.run(NIGHTRELAY_STOP_AT_STEP="7")
@@ -146,9 +99,9 @@ def test_a_leftover_of_a_killed_save_is_replaced(tmp_path: Path, dataset: Path) 
 @pytest.mark.parametrize("piece", ["model.safetensors", "moment1.safetensors", "moment2.safetensors", "step", "reader"])
 def test_every_piece_of_state_matters(tmp_path: Path, dataset: Path, piece: str) -> None:
     """Each piece, put back to its beginning, makes another end: so each of them has to be in a checkpoint."""
-    whole = Trainer(tmp_path / "whole", dataset)
+    whole = Trainer(tmp_path / "whole", dataset, COMMAND)
     whole.run(NIGHTRELAY_STOP_AT_STEP="4")
-    first = Trainer(tmp_path / "first", dataset)
+    first = Trainer(tmp_path / "first", dataset, COMMAND)
     first.run(NIGHTRELAY_STOP_AT_STEP="1")
     whole.run(resume=whole.step(4))
     right = content_of(whole.step(24))
@@ -165,10 +118,9 @@ def test_every_piece_of_state_matters(tmp_path: Path, dataset: Path, piece: str)
 
 
 def test_it_learns(tmp_path: Path, dataset: Path) -> None:
-    trainer = Trainer(tmp_path, dataset)
+    trainer = Trainer(tmp_path, dataset, COMMAND)
     process = trainer.start("--steps", "150", "--rate", "0.01")
     printed, _ = process.communicate(timeout=120)
-    losses = [json.loads(line).get("loss") for line in trainer.progress_file.read_text().splitlines()]
-    losses = [loss for loss in losses if loss is not None]
+    losses = trainer.losses()
     assert losses[0] > 5.0 and losses[-1] < 3.4
     assert "In the model's own words" in printed
