@@ -67,7 +67,7 @@ class Spot(Market):
     """How long after the start it is not taken away."""
 
 
-class Term(Section):
+class Term(Sourced):
     """A longer commitment and what the monthly price is multiplied by under it."""
 
     commitment: Duration

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from regions.fields import Amount, Bandwidth, Basis, Currency, Day, Section, Sourced, inherited
 from regions.money import FxTable, Rate
@@ -66,24 +66,32 @@ class FxFile(Section):
         )
 
 
-def _rows(value: object) -> object:
-    return [value] if isinstance(value, dict) else value
-
-
 class LinksFile(Section):
     """links.yaml: rows per directed pair, and `default` rows for what no pair names."""
 
+    gb: Literal["binary", "decimal"] = "decimal"
+    """What one GB is on the bill, for rows that do not say: 2^30 bytes or 10^9."""
+
     links: tuple[Link, ...] = ()
-    default: Annotated[tuple[Link, ...], BeforeValidator(_rows)] = ()
+    default: tuple[Link, ...] = ()
     """Rows whose `from` or `to` may be left out: then they hold for any region."""
 
     @model_validator(mode="before")
     @classmethod
-    def _defaults_may_leave_ends_out(cls, data: Any) -> Any:
-        if isinstance(data, dict) and data.get("default") is not None:
-            rows = [data["default"]] if isinstance(data["default"], dict) else data["default"]
-            if isinstance(rows, list):
-                ends = {"from": ANYWHERE, "to": ANYWHERE}
-                rows = [ends | row if isinstance(row, dict) else row for row in rows]
-            return {**data, "default": rows}
-        return data
+    def _filled_in(cls, data: Any) -> Any:
+        """Let default rows leave their ends out, and every row its `gb`."""
+        if not isinstance(data, dict):
+            return data
+        shared = {"gb": data["gb"]} if data.get("gb") is not None else {}
+        ends = {"from": ANYWHERE, "to": ANYWHERE}
+        return data | {
+            section: _each(data[section], facts)
+            for section, facts in (("links", shared), ("default", ends | shared))
+            if data.get(section) is not None
+        }
+
+
+def _each(rows: Any, facts: dict[str, Any]) -> Any:
+    if isinstance(rows, dict):
+        rows = [rows]
+    return [facts | row if isinstance(row, dict) else row for row in rows] if isinstance(rows, list) else rows
