@@ -43,7 +43,7 @@ class BucketClient:
     def send(
         self,
         method: str,
-        key: str,
+        key: str | None,
         action: str,
         *,
         query: Mapping[str, str] | None = None,
@@ -52,18 +52,18 @@ class BucketClient:
         into: memoryview | None = None,
         allowed: Collection[int] = (),
     ) -> Reply:
-        """Return the reply to a request about `key` ('' for the bucket itself).
+        """Return the reply to a request about `key` (None: the bucket itself).
 
         A status that is no success and not `allowed` is raised as our error, `action` telling what was tried. A
         request refused for expired credentials is sent once more if the source has new ones by then.
         """
-        name = quote(self.site.prefix + check_key(key), safe=_KEY_SAFE) if key else ""
+        name = quote(self.site.prefix + check_key(key), safe=_KEY_SAFE) if key is not None else ""
         credential = self._credential()
         for last in (False, True):
             reply = self._exchange(method, name, query or {}, headers or {}, body, into, credential)
             if reply.status < 300 or reply.status in allowed:
                 return reply
-            error = replies.error_of(reply, self.dialect, self.url, key, action)
+            error = replies.error_of(reply, self.dialect, self.url, key or "", action)
             if error.kind != "credentials-expired":
                 raise error
             credential, used = self._credential(), credential

@@ -126,8 +126,11 @@ class MemoryStore:
         """Make an upload the object."""
         with self._lock:
             _, storage_class, found = self._upload(key, upload)
-            if not parts or any(part.number not in found or found[part.number][0] != part for part in parts):
-                raise IntegrityError(f"{self.url}/{key}: the parts named are not those of upload {upload}")
+            numbers = list(range(1, len(parts) + 1))
+            if [part.number for part in parts] != numbers or [found[n][0] for n in numbers if n in found] != list(
+                parts
+            ):
+                raise IntegrityError(f"{self.url}/{key}: the parts named are not all the parts of upload {upload}")
             data = b"".join(found[part.number][1] for part in parts)
             stat = self.put(key, data, create=create, storage_class=storage_class)
             del self._open[upload]

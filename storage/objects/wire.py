@@ -118,7 +118,12 @@ class WireStore:
             headers |= self._dialect.create_only
         if if_match is not None:
             headers["if-match"] = if_match
-        reply = self._send_body(key, body, "write", headers, {}, checksum)
+        try:
+            reply = self._send_body(key, body, "write", headers, {}, checksum)
+        except NotFoundError as error:
+            if if_match is None:
+                raise
+            raise ConflictError(f"{self.url}/{key} is not version {if_match}: it is not there") from error
         return replies.stat_of(reply, self._dialect, key, size_of(body))
 
     def put_many(self, objects: Sequence[tuple[str, Body]], *, storage_class: str | None = None) -> tuple[Stat, ...]:
@@ -194,7 +199,7 @@ class WireStore:
         """Yield the objects in a folder by key, a thousand at a time, from the server."""
         query = {"list-type": "2", "prefix": self._site.prefix + check_folder(folder), "max-keys": "1000"}
         while True:
-            root = replies.document(self._send("GET", "", "list", query=query))
+            root = replies.document(self._send("GET", None, "list", query=query))
             for entry in replies.entries(root, "Contents"):
                 yield replies.listed_stat(entry, self._dialect, entry["Key"].removeprefix(self._site.prefix))
             token = root.findtext("NextContinuationToken", "")

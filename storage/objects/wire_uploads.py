@@ -65,7 +65,7 @@ class WireUploads:
         """Yield the open uploads of keys in a folder."""
         query = {"uploads": "", "prefix": self._site.prefix + folder}
         while True:
-            root = replies.document(self._send("GET", "", "list the uploads of", query=query))
+            root = replies.document(self._send("GET", None, "list the uploads of", query=query))
             for entry in replies.entries(root, "Upload"):
                 key = entry["Key"].removeprefix(self._site.prefix)
                 yield Upload(key, entry["UploadId"], replies.iso_date(entry["Initiated"]))
