@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 
 from regions.errors import InputError
 from storage.datasets.cache import BlockCache
-from storage.datasets.columns import Column, Decoder
+from storage.datasets.columns import Decoder
 from storage.datasets.feed import Feed
 from storage.datasets.order import Epochs, Order, Split, Tail, default_lanes
 from storage.datasets.order import Sequence as Unshuffled
@@ -270,21 +271,18 @@ class Reader:
             yield Batch(columns, ids[begin:end], plan.positions[begin:end], plan.epoch, size, consumed)
             begin = end
 
-    @staticmethod
-    def _fill(plan: _Plan, feed: Feed) -> list[Any]:
-        """Gather all rows of a plan, block by block."""
+    def _fill(self, plan: _Plan, feed: Feed) -> list[Any]:
+        """Gather all rows of a plan, block by block. A short last batch may leave this rank without any."""
         by_block = np.argsort(plan.blocks, kind="stable")
         ordered = plan.blocks[by_block]
-        starts = [0, *(np.flatnonzero(np.diff(ordered)) + 1).tolist()]
-        rooms: list[Any] | None = None
-        for start, end in zip(starts, [*starts[1:], len(ordered)], strict=True):
+        columns = feed.get(int(ordered[0] if len(ordered) else self._data_blocks[0]))
+        rooms = [column.room(len(ordered)) for column in columns]
+        cuts = [0, *(np.flatnonzero(np.diff(ordered)) + 1).tolist(), len(ordered)]
+        for start, end in pairwise(cuts if len(ordered) else []):
             where = by_block[start:end]
-            columns: tuple[Column, ...] = feed.get(int(ordered[start]))
-            if rooms is None:
-                rooms = [column.room(len(ordered)) for column in columns]
-            for column, room in zip(columns, rooms, strict=True):
+            for column, room in zip(feed.get(int(ordered[start])), rooms, strict=True):
                 column.place(room, where, plan.rows[where])
-        return rooms or []
+        return rooms
 
 
 def open_dataset(

@@ -40,7 +40,7 @@ class Shard:
     blocks: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Blocks:
     """Where each block lies in its shard (bytes), its rows and the CRC-64/XZ of its bytes; one entry for each block."""
 
@@ -76,7 +76,7 @@ class Blocks:
         return cls(*(np.frombuffer(base64.b64decode(document[name]), kind) for name, kind in _BLOCK_COLUMNS.items()))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Manifest:
     """A dataset by content. `statistics` has one entry for each column; `about` is free text for people and keys."""
 
