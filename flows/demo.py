@@ -18,6 +18,7 @@ from pathlib import Path
 
 from flows import report as reporting
 from flows.catalogs import current
+from flows.commands.apply import apply_stack
 from flows.datasets import copy_dataset, find_manifest
 from flows.journal import Journal
 from flows.messages import DatasetRef
@@ -27,7 +28,6 @@ from flows.rows import LIVE, RunRow
 from flows.settings import PROJECT, Settings
 from flows.sites import Sites
 from flows.watching import look
-from infra.pools import apply_stack
 from infra.stack import Extra, LocalStack, StackPlan
 from regions.clock import SystemClock, parse_clock
 from regions.errors import OutsideError, PlanError
@@ -122,7 +122,8 @@ class Demo:
         catalog = current(journal, settings.catalog, self.clock)
         sampled = self.clock.monotonic()
         while True:
-            self.stack.start()  # whatever of it died meanwhile is started again
+            for name in self.stack.mend():
+                self._say(f"{name} had died and was started again")
             runs = journal.runs()
             if runs:
                 show(look(journal, runs[0], catalog, REGIONS, self.clock, self.stack.state.ui_url))

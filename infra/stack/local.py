@@ -99,14 +99,20 @@ class LocalStack:
             self._claim()
             layout.sites.write_text(json.dumps({name: site.document() for name, site in self.sites.items()}) + "\n")
             self._write_sides()
-            migrate = self._database.prepare()
-            missing = [
-                program
-                for program in programs_of(self.plan, self.state, self._environ, migrate=migrate)
-                if self._running(program.name) is None
-            ]
-            for program in missing:
-                self._start(program)
+            return self._start_missing(self._database.prepare())
+
+    def mend(self) -> tuple[str, ...]:
+        """Start again what has died since `start`, as a supervisor does, and return its names."""
+        return self._start_missing(migrate=False)
+
+    def _start_missing(self, migrate: bool) -> tuple[str, ...]:
+        missing = [
+            program
+            for program in programs_of(self.plan, self.state, self._environ, migrate=migrate)
+            if self._running(program.name) is None
+        ]
+        for program in missing:
+            self._start(program)
         return tuple(program.name for program in missing)
 
     def wait_for_server(self, seconds: float = 60.0) -> None:
@@ -168,7 +174,7 @@ class LocalStack:
     def _claim(self) -> None:
         """Fix ports and mark, and write them before anything starts."""
         alive = [program for program in self.state.programs if program.process is not None]
-        if alive and self._kept:
+        if alive and self._kept and self._keeping is None:
             raise OutsideError(
                 f"a stack runs in {self.plan.home} already: stop it (nightrelay down), or set another NIGHTRELAY_HOME",
                 kind="stack-runs",
