@@ -275,3 +275,9 @@ def _broken(text: str, file: str, line: int | None, problem: str) -> Fault:
 def _in_order(faults: list[Fault]) -> tuple[Fault, ...]:
     unique = dict.fromkeys(faults)
     return tuple(sorted(unique, key=lambda fault: (fault.file, fault.line or 0, fault.field)))
+
+
+def write_document(data: object) -> str:
+    """Return data as YAML that `read_document` gives back: text that looks like a number or a date is quoted."""
+    text: str = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None)
+    return text
