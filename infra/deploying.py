@@ -1,4 +1,4 @@
-"""Reads what stands at a Prefect server and makes a difference real. The only place that writes pools and deployments."""
+"""Reads what stands at a Prefect server and makes a difference real: the only writer of pools and deployments."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ import httpx
 from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.actions import DeploymentUpdate, WorkPoolCreate, WorkPoolUpdate
 from prefect.exceptions import PrefectHTTPStatusError
+from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 from prefect.workers.process import ProcessWorker
+from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
 from infra.pools import POOL_TYPE, Change, Found, FoundDeployment, FoundPool, FoundQueue, Wanted, difference
 from regions.errors import OutsideError
 
 _T = TypeVar("_T")
+_PATIENCE = 60.0
+"""Seconds for which a busy server is asked again."""
 _COMPARED = (
     "work_pool_name",
     "work_queue_name",
@@ -32,25 +36,45 @@ _COMPARED = (
 
 
 def apply(api_url: str, wanted: Wanted, *, dry_run: bool = False, prune: bool = False) -> tuple[Change, ...]:
-    """Make a server agree with a wish and return what was (with `dry_run`: would be) changed. Idempotent."""
+    """Make a server agree with a wish and return what was (with `dry_run`: would be) changed. Idempotent.
 
-    async def work(client: PrefectClient) -> tuple[Change, ...]:
-        changes = difference(wanted, await _read(client, wanted), prune=prune)
+    A server that is busy half way through (SQLite lets one of two writers go) is read again and the rest is done.
+    """
+
+    looks: list[tuple[Change, ...]] = []
+
+    async def work(client: PrefectClient) -> None:
+        looks.append(difference(wanted, await _read(client, wanted), prune=prune))
         if not dry_run:
-            await _carry_out(client, wanted, changes)
-        return changes
+            await _carry_out(client, looks[-1])
 
-    return with_client(api_url, work)
+    with_client(api_url, work)
+    return looks[0]
 
 
 def with_client(api_url: str, work: Callable[[PrefectClient], Coroutine[Any, Any, _T]]) -> _T:
-    """Do something with a client of a server; OutsideError says what the server's trouble was."""
+    """Do something idempotent at a server, from its start again while the server is busy.
+
+    The client's own retry waits 2 s and more each time, which is why it is switched off. OutsideError names the
+    server's trouble.
+    """
+    again = AsyncRetrying(
+        retry=retry_if_exception(_busy),
+        wait=wait_random_exponential(multiplier=0.05, max=1.0),
+        stop=stop_after_delay(_PATIENCE),
+        reraise=True,
+    )
 
     async def run() -> _T:
         async with _errors_named(api_url), PrefectClient(api_url) as client:
-            return await work(client)
+            return await again(work, client)
 
-    return anyio.run(run)
+    with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}):
+        return anyio.run(run)
+
+
+def _busy(error: BaseException) -> bool:
+    return isinstance(error, PrefectHTTPStatusError) and error.response.status_code in (408, 429, 500, 502, 503)
 
 
 @asynccontextmanager
@@ -99,7 +123,7 @@ async def _deployments(client: PrefectClient) -> dict[str, FoundDeployment]:
     return found
 
 
-async def _carry_out(client: PrefectClient, wanted: Wanted, changes: tuple[Change, ...]) -> None:
+async def _carry_out(client: PrefectClient, changes: tuple[Change, ...]) -> None:
     for change in changes:
         new = {name: value for name, (_, value) in change.fields.items()}
         if change.kind == "pool":

@@ -1,8 +1,8 @@
 """Work pools, queues and deployments as they should be, how they are, and the difference: values, no server.
 
-One pool per region and one for the control side, each with the queues core, important and normal; one deployment of the
-leg per region, since Prefect cannot send a deployment's run to another pool. What an operator paused (a pool, a queue, a
-deployment, a schedule) is not part of a wish, so it stays as it is (docs/decisions/0503).
+One pool per region and one for the control side, each with the queues core, important and normal; one deployment of
+the leg per region, since Prefect cannot send a deployment's run to another pool. What an operator paused (a pool, a
+queue, a deployment, a schedule) is not part of a wish, so it stays as it is (docs/decisions/0503).
 """
 
 from __future__ import annotations

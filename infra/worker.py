@@ -14,7 +14,7 @@ import sys
 
 import anyio
 from prefect.client.orchestration import get_client
-from prefect.exceptions import ObjectNotFound
+from prefect.client.schemas.filters import WorkPoolFilter, WorkPoolFilterName
 from prefect.utilities.processutils import setup_signal_handlers_worker
 from prefect.workers.process import ProcessWorker
 
@@ -26,25 +26,26 @@ def _say(text: object) -> None:
     sys.stderr.write(f"{text}\n")
 
 
-async def _wait_for_pool(pool: str, seconds: float) -> bool:
-    """Wait until the server has the pool: it is the stack's starter that makes it."""
+async def _wait_for_work(pool: str, seconds: float) -> bool:
+    """Wait until something is deployed into the pool, which is the last thing the stack's starter does.
+
+    Workers that began before would write while it writes: SQLite then refuses one of them, who tries again 2 s later.
+    """
+    into_pool = WorkPoolFilter(name=WorkPoolFilterName(any_=[pool]))
     with anyio.move_on_after(seconds):
         async with get_client() as client:
-            while True:
-                # No server yet: nobody listens, or it answers that it is not ready.
-                if await client.api_healthcheck() is None:
-                    try:
-                        await client.read_work_pool(pool)
-                        return True
-                    except ObjectNotFound:
-                        pass
+            # No server yet: nobody listens, or it answers that it is not ready.
+            while await client.api_healthcheck() is not None or not await client.read_deployments(
+                work_pool_filter=into_pool, limit=1
+            ):
                 await anyio.sleep(_EVERY)
+            return True
     return False
 
 
 async def _work(pool: str, limit: int | None, patience: float) -> int:
-    if not await _wait_for_pool(pool, patience):
-        sys.stderr.write(f"worker: no work pool {pool!r} within {patience:.0f} s; make it with `nightrelay apply`\n")
+    if not await _wait_for_work(pool, patience):
+        _say(f"worker: nothing is deployed into a work pool {pool!r} after {patience:.0f} s: run `nightrelay apply`")
         return 3
     setup_signal_handlers_worker(os.getpid(), "the process worker", _say)
     worker = ProcessWorker(

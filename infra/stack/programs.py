@@ -59,7 +59,10 @@ def programs_of(
 
     server = {**server_environment(environ, layout), **mark}
     if not migrate:
-        server["PREFECT_SERVER_DATABASE_MIGRATE_ON_START"] = "false"
+        server |= {
+            "PREFECT_SERVER_DATABASE_MIGRATE_ON_START": "false",
+            "PREFECT_SERVER_REGISTER_BLOCKS_ON_START": "false",
+        }
     start = ("-m", "prefect", "server", "start", "--host", HOST, "--port", str(state.port))
     stores = [
         python(
