@@ -158,14 +158,13 @@ def _rate(
     """Return price, window name and basis of what may hold: the dearest, as unknown, where that is not one thing."""
     multipliers = [windows[index].multiplier if index != NONE else _ONE for index in outcomes]
     price = EXACT.multiply(amount, max(multipliers))
-    if len(outcomes) > 1:
+    if len(set(multipliers)) > 1:
         return price, None, UNKNOWN
-    if outcomes[0] == NONE:
-        return price, None, basis
-    window = windows[outcomes[0]]
+    matched = [windows[index] for index in outcomes if index != NONE]
     # A multiplied price is known no better than its multiplier; one that is multiplied by 1 stands as it was.
-    weaker = basis if window.multiplier == 1 or window.basis is None else max(basis, window.basis, key=_weakness)
-    return price, window.name, weaker
+    others = [window.basis for window in matched if window.basis is not None and window.multiplier != 1]
+    names = dict.fromkeys(window.name for window in matched)
+    return price, " or ".join(names) or None, max([basis, *others], key=_weakness)
 
 
 def _weakness(basis: str) -> int:
