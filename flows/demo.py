@@ -6,6 +6,7 @@ the journal, reported. It adds no behaviour: whatever it shows is what any run d
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -90,6 +91,8 @@ class Demo:
                 self._say("starting a Prefect server, three object stores and four workers")
                 dataset = self._build_dataset(scratch)
                 stack.wait_for_server()
+                # This process is part of the control side: it opens the stores with the stack's own keys.
+                os.environ.update({name: key for name, key in stack.environment.items() if name.startswith("AWS_")})
                 settings = Settings.read(stack.environment)
                 apply_stack(settings.catalog, REGIONS, stack.environment)
                 self._publish(dataset, settings)
