@@ -15,7 +15,6 @@ from regions.errors import (
     CapabilityError,
     ConflictError,
     IntegrityError,
-    NightrelayError,
     NotFoundError,
     OutsideError,
     TransientError,
@@ -145,13 +144,13 @@ class _Probing:
         return self._store.head(self.key + "-copy").storage_class == infrequent_class
 
     def restore(self) -> bool:
-        """An object that is not frozen: a server that can restore says so, one that cannot says 'not implemented'."""
+        """Ask for an object back that is not frozen: a server that can restore refuses that in particular words."""
         try:
             self._store.restore(self.key, days=1)
-        except CapabilityError:
-            return False
-        except NightrelayError:
+        except NotReadyError:
             return True
+        except (*_REFUSALS, TransientError) as error:
+            return error.context.get("code") == "OperationNotSupported"
         return True
 
     def wire_checksum(self) -> str:

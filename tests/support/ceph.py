@@ -132,7 +132,12 @@ class CephServer:
         self._processes.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
 
     def _ceph(self, *arguments: str) -> None:
-        self._run("ceph", "-c", str(self._conf), "--connect-timeout", "60", *arguments)
+        for _ in range(20):  # a monitor that has just begun refuses its first commands
+            with contextlib.suppress(AssertionError):
+                self._run("ceph", "-c", str(self._conf), "--connect-timeout", "60", *arguments)
+                return
+            time.sleep(0.5)
+        raise AssertionError(f"ceph {' '.join(arguments)} failed, see {self.folder}")
 
     def _admin(self, *arguments: str) -> None:
         self._run("radosgw-admin", "-c", str(self._conf), "-n", "client.rgw", *arguments)
