@@ -119,7 +119,9 @@ def prices(
         lanes.append(PriceLane(place.id, _lane_name(sold, fraction), place.timezone, currency, curve))
         _say_doubts(place, curve, begin, until)
     if svg is not None:
-        figure = draw_prices(lanes, market.value, now)
+        # From east to west, so that the night wanders down the page.
+        westward = sorted(lanes, key=lambda lane: begin.astimezone(ZoneInfo(lane.zone)).utcoffset() or timedelta())
+        figure = draw_prices(westward[::-1], market.value, now)
         svg.write_bytes(as_png(figure) if svg.suffix == ".png" else as_svg(figure))
     emit(rows, lambda console: _table(console, lanes), as_json)
 
@@ -158,7 +160,7 @@ def import_(
         as_of=day,
     )
     for note in taken.passed_over:
-        stderr.print(f"passed over: {note}", markup=False)
+        stderr.print(f"passed over: {note}", markup=False, soft_wrap=True)
     document = {"offers": list(taken.offers)}
     emit(document, lambda console: console.out(write_document(document), end="", highlight=False), as_json)
 
@@ -276,9 +278,9 @@ def _say_doubts(region: Region, curve: Curve, start: datetime, end: datetime) ->
     if any(span.basis == UNKNOWN for span in curve):
         years = ", ".join(str(year) for year in uncertain_years(region, start, end))
         text = f"{region.id}: make-up days of {years} are not published; the dearest price that may hold is shown"
-        stderr.print(text, style="yellow", markup=False)
+        stderr.print(text, style="yellow", markup=False, soft_wrap=True)
     if weak := sorted({span.basis for span in curve} & WEAK_BASES):
-        stderr.print(f"{region.id}: rests on {', '.join(weak)}", style="yellow", markup=False)
+        stderr.print(f"{region.id}: rests on {', '.join(weak)}", style="yellow", markup=False, soft_wrap=True)
 
 
 def _table(console: Console, lanes: Sequence[PriceLane]) -> None:

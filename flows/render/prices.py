@@ -50,11 +50,12 @@ def draw_prices(lanes: Sequence[PriceLane], market: str, now: datetime | None = 
         if now is not None and lane.curve and lane.curve[0].start <= now <= lane.curve[-1].end:
             axis.axvline(_x(now), color=UNSURE, linewidth=1.2)
             if axis is axes[0]:
-                axis.annotate("now", (_x(now), 1.0), xycoords=("data", "axes fraction"), fontsize=8, color=UNSURE,
-                              ha="center", va="bottom")  # fmt: skip
+                axis.annotate(" now", (_x(now), 0.62), xycoords=("data", "axes fraction"), fontsize=8, color=UNSURE,
+                              fontweight="bold")  # fmt: skip
     locator = mdates.AutoDateLocator(tz=UTC, minticks=5, maxticks=12)
     axes[-1].xaxis.set_major_locator(locator)
     axes[-1].xaxis.set_major_formatter(mdates.ConciseDateFormatter(locator, tz=UTC))
+    axes[-1].xaxis.get_offset_text().set_fontsize(8)
     axes[-1].set_xlabel("UTC; under each curve: the clock on that region's wall", fontsize=8, color=PALE)
     kind = market.replace("_", " ")
     figure.suptitle(f"Price per instance and hour, {kind}", fontsize=11, color=INK, x=0.01, ha="left")
