@@ -1,8 +1,8 @@
 """Commit, find and restore checkpoints in one store.
 
-Begin: a note names the chunks that are about to matter, so that nobody collects them meanwhile. Put: chunks that are
-not there yet, verified. Commit: the record, last, smallest and create-only. Whoever is killed before that leaves a
-note and some chunks, never a checkpoint. Rule and alternatives: docs/decisions/0403.
+Begin: a note says what is being saved, so that a save that never ends can be told from none. Put: the chunks that the
+store lacks, verified. Commit: the record, last, smallest and create-only. Whoever is killed before that leaves a note
+and some chunks, never a checkpoint. Rule and alternatives: docs/decisions/0403.
 """
 
 from __future__ import annotations
@@ -12,21 +12,25 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from regions.clock import Clock, SystemClock
 from regions.errors import ConflictError, IntegrityError, NotFoundError
 from storage.checkpoints.folder import entries
 from storage.checkpoints.reading import verified_chunk
 from storage.checkpoints.record import Record, begun_folder_of, canonical, folder_of, name_of
-from storage.objects import ChunkRef, Store, chunk_of
+from storage.objects import ChunkRef, Stat, Store, chunk_of
 from storage.objects.interface import require
 
 _THREADS = 4
 _TOGETHER = 16 << 20
 """Bytes handed to the store at once: a local disk flushes them together."""
+
+FRESH = timedelta(hours=1)
+"""A chunk written this recently is not collected: far below the grace of storage.checkpoints.collecting."""
 
 Fence = Callable[[], None]
 """Raises FencedError where a newer term stands. Called right before the record is written."""
@@ -67,6 +71,7 @@ def commit(
     parent: str | None = None,
     at: datetime | None = None,
     fence: Fence | None = None,
+    clock: Clock | None = None,
 ) -> Record:
     """Make a folder a committed checkpoint; return its record. Committing the same again changes nothing.
 
@@ -91,8 +96,8 @@ def commit(
         at=at,
     )
     note = f"{begun_folder_of(run, stage)}{name_of(step, term)}"
-    store.put(note, canonical([chunk.digest for chunk in record.chunks]))
-    _put_missing(store, folder, record)
+    store.put(note, canonical({"files": len(record.files), "bytes": record.size}))
+    _put_missing(store, folder, record, (clock or SystemClock()).real() - FRESH)
     if fence is not None:
         fence()
     try:
@@ -155,15 +160,28 @@ def newest(store: Store, run: str, stage: str) -> tuple[Record | None, tuple[Pas
 def missing_chunks(store: Store, record: Record) -> tuple[ChunkRef, ...]:
     """Return the chunks of a checkpoint that a store lacks or has with a wrong size."""
     with ThreadPoolExecutor(_THREADS) as pool:
-        there = pool.map(lambda chunk: _has(store, chunk), record.chunks)
-        return tuple(chunk for chunk, has in zip(record.chunks, there, strict=True) if not has)
+        there = pool.map(lambda chunk: _found(store, chunk), record.chunks)
+        return tuple(chunk for chunk, found in zip(record.chunks, there, strict=True) if found is None)
 
 
-def _put_missing(store: Store, folder: Path, record: Record) -> None:
-    """Put every chunk the store lacks, some at a time, and prove that it has them."""
+def _put_missing(store: Store, folder: Path, record: Record, fresh: datetime) -> None:
+    """Put every chunk the store lacks, some at a time, and prove that it has them.
+
+    A chunk that is there is relied on only if it cannot be collected before the record stands: because the newest
+    checkpoint has it as well, or because it was written since `fresh`. Any other is written again, which renews it.
+    """
+    newest = records(store, record.run, record.stage)[:1]
+    live = {chunk for each in newest for chunk in each.chunks}
+
+    def relied_on(chunk: ChunkRef) -> bool:
+        found = _found(store, chunk)
+        return found is not None and (chunk in live or found.modified > fresh)
+
     with ThreadPoolExecutor(_THREADS) as pool:
+        there = pool.map(relied_on, record.chunks)
+        wanted = {chunk for chunk, relied in zip(record.chunks, there, strict=True) if not relied}
         putting: list[Future[None]] = []
-        for group in _groups(folder, record, set(missing_chunks(store, record))):
+        for group in _groups(folder, record, wanted):
             putting.append(pool.submit(_put_group, store, group))
             if len(putting) >= _THREADS:
                 putting.pop(0).result()
@@ -200,11 +218,13 @@ def _put_group(store: Store, group: list[tuple[ChunkRef, bytes]]) -> None:
         verified_chunk(store, chunk)
 
 
-def _has(store: Store, chunk: ChunkRef) -> bool:
+def _found(store: Store, chunk: ChunkRef) -> Stat | None:
+    """What the store says of a chunk; None where it is missing or of another size."""
     try:
-        return store.head(chunk.key).size == chunk.size
+        stat = store.head(chunk.key)
     except NotFoundError:
-        return False
+        return None
+    return stat if stat.size == chunk.size else None
 
 
 def _numbers(key: str) -> tuple[int, int]:
