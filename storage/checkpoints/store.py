@@ -7,6 +7,7 @@ and some chunks, never a checkpoint. Rule and alternatives: docs/decisions/0403.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from regions.clock import Clock, SystemClock
-from regions.errors import ConflictError, IntegrityError, NotFoundError
+from regions.errors import ConflictError, IntegrityError, NightrelayError, NotFoundError
 from storage.checkpoints.folder import entries
 from storage.checkpoints.reading import verified_chunk
 from storage.checkpoints.record import Record, begun_folder_of, canonical, folder_of, name_of
@@ -95,9 +96,26 @@ def commit(
         parent=parent,
         at=at,
     )
-    note = f"{begun_folder_of(run, stage)}{name_of(step, term)}"
+    with _step_named(record):
+        return _write(store, folder, record, fence, (clock or SystemClock()).real() - FRESH)
+
+
+@contextlib.contextmanager
+def _step_named(record: Record) -> Iterator[None]:
+    """Whatever goes wrong, its message says of which step: it may be read long after."""
+    try:
+        yield
+    except NightrelayError as error:
+        error.message = f"step {record.step} of stage {record.stage} was not committed: {error.message}"
+        error.args = (error.message,)
+        raise
+
+
+def _write(store: Store, folder: Path, record: Record, fence: Fence | None, fresh: datetime) -> Record:
+    """Note, chunks, fence, record: in this order."""
+    note = f"{begun_folder_of(record.run, record.stage)}{name_of(record.step, record.term)}"
     store.put(note, canonical({"files": len(record.files), "bytes": record.size}))
-    _put_missing(store, folder, record, (clock or SystemClock()).real() - FRESH)
+    _put_missing(store, folder, record, fresh)
     if fence is not None:
         fence()
     try:
