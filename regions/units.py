@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 # A month is 30 days of 24 h, as clouds sell it; storage prices go by their own month_hours.
 _SECONDS = {
@@ -26,6 +27,12 @@ _WATTS = {"W": 1, "kW": 1000, "MW": 1000000}
 _BYTES_PER_SECOND = {f"{unit}/s": Fraction(size) for unit, size in _BYTES.items()} | {
     f"{prefix}bit/s": Fraction(1000**power, 8) for power, prefix in enumerate(("", "K", "M", "G", "T"))
 }
+_UNITS: Mapping[str, Mapping[str, int | Fraction]] = {
+    "duration": _SECONDS | {name + "s": size for name, size in _SECONDS.items() if len(name) > 2},
+    "size": _BYTES,
+    "power": _WATTS,
+    "bandwidth": _BYTES_PER_SECOND,
+}
 _QUANTITY = re.compile(r"\s*(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[A-Za-z][A-Za-z/]*)\s*")
 _SHARE = re.compile(r"\s*(\d+)\s*/\s*([1-9]\d*)\s*|\s*(\d+(?:\.\d+)?)\s*")
 
@@ -34,17 +41,14 @@ def parse_duration(value: object) -> timedelta:
     """Return the length of time of "6 min", "2 h", "10 d" or "1 month" (30 days)."""
     if isinstance(value, timedelta):
         return value
-    seconds = _quantity(
-        value, _SECONDS | {name + "s": size for name, size in _SECONDS.items() if len(name) > 2}, "6 min"
-    )
-    return timedelta(microseconds=int(seconds * 1_000_000))
+    return timedelta(microseconds=int(_quantity(value, "duration", "6 min") * 1_000_000))
 
 
 def parse_size(value: object) -> int:
     """Return the bytes of "64 GiB" (binary) or "64 GB" (decimal)."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    size = _quantity(value, _BYTES, "64 GiB")
+    size = _quantity(value, "size", "64 GiB")
     if size.denominator != 1:
         raise ValueError(f"a whole number of bytes, not {value!r}")
     return int(size)
@@ -54,7 +58,7 @@ def parse_power(value: object) -> Decimal:
     """Return the watts of "3.2 kW"."""
     if isinstance(value, Decimal):
         return value
-    watts = _quantity(value, _WATTS, "3.2 kW")
+    watts = _quantity(value, "power", "3.2 kW")
     return Decimal(watts.numerator) / Decimal(watts.denominator)
 
 
@@ -62,7 +66,7 @@ def parse_bandwidth(value: object) -> int:
     """Return the bytes per second of "10 Gbit/s" or "200 MB/s"."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    return int(_quantity(value, _BYTES_PER_SECOND, "10 Gbit/s"))
+    return int(_quantity(value, "bandwidth", "10 Gbit/s"))
 
 
 def parse_share(value: object) -> Fraction:
@@ -84,13 +88,19 @@ def duration_text(length: timedelta) -> str:
     return f"{seconds:g} s"
 
 
-def _quantity(value: object, units: Mapping[str, int | Fraction], example: str) -> Fraction:
+def _quantity(value: object, kind: str, example: str) -> Fraction:
     if not isinstance(value, str):
         raise ValueError(f'text with a unit, such as "{example}"')
-    match = _QUANTITY.fullmatch(value)
+    return _measured(value, kind, example)
+
+
+@lru_cache(maxsize=4096)
+def _measured(text: str, kind: str, example: str) -> Fraction:
+    units = _UNITS[kind]
+    match = _QUANTITY.fullmatch(text)
     if match is None:
         raise ValueError(f'a number and a unit, such as "{example}"')
     if match["unit"] not in units:
-        known = ", ".join(unit for unit in units if not unit.endswith("s") or "/" in unit or unit == "s")
+        known = ", ".join(unit for unit in units if unit == "s" or not unit.endswith("s") or "/" in unit)
         raise ValueError(f'a unit out of {known}, such as "{example}"')
     return Fraction(match["number"]) * units[match["unit"]]

@@ -7,12 +7,13 @@ from datetime import datetime, timedelta
 
 from pydantic import BaseModel
 
-from regions.documents import Document, path_text
+from regions.documents import Document
 from regions.errors import Fault
 from regions.model import Catalog, Price, Region, Window
 from regions.money import CurrencyError
 from regions.offers import uncertain_years
 from regions.units import duration_text
+from regions.yamltext import path_text
 
 _A_YEAR = timedelta(days=365)
 
@@ -31,7 +32,7 @@ def warnings_of(catalog: Catalog, documents: Mapping[str, Document], now: dateti
             if years:
                 hint = "the dearest price that may hold is used; list extra_workdays once they are published"
                 expected = "a published list of make-up days"
-                found.append(document.fault(("holidays", "country"), f"{years} is not published", expected, hint))
+                found.append(document.fault(("holidays", "country"), f"{years}, not published", expected, hint))
     if now is not None and "links" in documents:
         for index, link in enumerate(catalog.links):
             found += _stale_prices(catalog, link, ("links", index), documents["links"], now)

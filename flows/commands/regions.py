@@ -22,7 +22,6 @@ from flows.render.picture import as_png, as_svg
 from flows.render.prices import PriceLane, draw_prices
 from flows.settings import Settings
 from regions.curves import NoPrice
-from regions.documents import write_document
 from regions.errors import Fault, InputError, NotFoundError
 from regions.fields import WEAK_BASES
 from regions.importing import import_skypilot
@@ -30,6 +29,7 @@ from regions.load import inspect, load
 from regions.model import Catalog, Fraction, MarketName, Offer, Region
 from regions.money import plain, rounded
 from regions.offers import UNKNOWN, Curve, break_even, currency_of, merged, price_curve, uncertain_years
+from regions.yamltext import write_yaml
 
 app = typer.Typer(no_args_is_help=True, help="Check region files, show price curves, import prices.")
 
@@ -162,7 +162,7 @@ def import_(
     for note in taken.passed_over:
         stderr.print(f"passed over: {note}", markup=False, soft_wrap=True)
     document = {"offers": list(taken.offers)}
-    emit(document, lambda console: console.out(write_document(document), end="", highlight=False), as_json)
+    emit(document, lambda console: console.out(write_yaml(document), end="", highlight=False), as_json)
 
 
 def _interval(start: str | None, end: str | None, now: datetime) -> tuple[datetime, datetime]:
