@@ -43,6 +43,8 @@ class Region(Sourced):
     id: Name
     name: str | None = None
     """For people; null: the id."""
+    provider_region: str | None = None
+    """What the provider calls it."""
     provider: Literal["aliyun", "ctyun", "aws", "gcp", "azure", "local", "other"]
     timezone: Zone
     currency: Currency
