@@ -12,6 +12,7 @@ from rich.console import Console
 
 from flows.commands.output import JsonFlag, emit
 from flows.settings import PROJECT, Settings
+from infra.automations import apply_automations
 from infra.deploying import apply as apply_to
 from infra.pools import Change, FlowSpec, Wanted, wanted_for
 from infra.prefect_yaml import render
@@ -40,8 +41,14 @@ def apply(
         return
     api_url = os.environ.get("PREFECT_API_URL") or DEFAULT_API
     changes = apply_to(api_url, wish, dry_run=dry_run, prune=region is None)
-    document = {"server": api_url, "dry_run": dry_run, "changes": [change.document() for change in changes]}
-    emit(document, lambda console: _tell(console, changes, dry_run), as_json)
+    automations = apply_automations(api_url, dry_run=dry_run)
+    document = {
+        "server": api_url,
+        "dry_run": dry_run,
+        "changes": [change.document() for change in changes],
+        "automations": list(automations),
+    }
+    emit(document, lambda console: _tell(console, changes, automations, dry_run), as_json)
 
 
 def apply_stack(catalog: Path, regions: Iterable[str], environ: Mapping[str, str]) -> tuple[Change, ...]:
@@ -86,8 +93,8 @@ def _spec(flow: object, module: str) -> FlowSpec:
     return FlowSpec(flow.name, f"flows/{module}.py:{module}", first_line, schema)
 
 
-def _tell(console: Console, changes: tuple[Change, ...], dry_run: bool) -> None:
-    if not changes:
+def _tell(console: Console, changes: tuple[Change, ...], automations: tuple[str, ...], dry_run: bool) -> None:
+    if not changes and not automations:
         console.print("Everything agrees with the region files.")
         return
     for change in changes:
@@ -96,5 +103,8 @@ def _tell(console: Console, changes: tuple[Change, ...], dry_run: bool) -> None:
         for name, (old, new) in change.fields.items():
             if change.verb == "update" and not name.endswith("schema"):
                 console.print(f"    {name}: {old} -> {new}", markup=False, soft_wrap=True)
+    for automation in automations:
+        console.print(f"~ automation {automation}", markup=False, soft_wrap=True)
     done = "would be made" if dry_run else "made"
-    console.print(f"{len(changes)} change{'s' if len(changes) > 1 else ''} {done}.")
+    count = len(changes) + len(automations)
+    console.print(f"{count} change{'s' if count > 1 else ''} {done}.")
