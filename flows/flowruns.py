@@ -14,13 +14,13 @@ from uuid import UUID, uuid4
 
 import httpx
 from prefect import Task
-from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.actions import ArtifactCreate, ArtifactUpdate
 from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 from prefect.states import Cancelled, Cancelling, Pending, Scheduled
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
-from regions.errors import NotFoundError, OutsideError
+from regions.errors import Fault, NotFoundError, OutsideError, SettingsError
 
 _T = TypeVar("_T")
 
@@ -40,8 +40,12 @@ class FlowRunView:
 class FlowRuns:
     """Calls to one Prefect server, each tried for `patience` real seconds."""
 
-    def __init__(self, patience: float = 180.0) -> None:
-        self._client: SyncPrefectClient = get_client(sync_client=True)
+    def __init__(self, api_url: str | None, patience: float = 180.0) -> None:
+        if not api_url:
+            expected = "the API of a Prefect server, such as http://127.0.0.1:4200/api"
+            fault = Fault("environment", None, "PREFECT_API_URL", "nothing", expected, "`nightrelay status` shows it")
+            raise SettingsError("no Prefect server is named:", [fault])
+        self._client = SyncPrefectClient(api_url)
         self._patience = patience
 
     @property
@@ -94,12 +98,14 @@ class FlowRuns:
 
         return self._call(create)
 
-    def submit(self, run: str, *, resume: str | None = None) -> str:
+    def submit(self, run: str | Mapping[str, Any], *, resume: str | None = None) -> str:
         """Start a run as `prefect deployment run train/relay` does, and return its flow run's id."""
 
         def create() -> str:
             deployed = self._client.read_deployment_by_name("train/relay")
-            parameters = {"run": run} | ({} if resume is None else {"resume": resume})
+            parameters: dict[str, Any] = {"run": run if isinstance(run, str) else dict(run)}
+            if resume is not None:
+                parameters["resume"] = resume
             return str(self._client.create_flow_run_from_deployment(deployed.id, parameters=parameters).id)
 
         return self._call(create)

@@ -37,6 +37,8 @@ class Settings:
     clock: SystemClock
     sites: Mapping[str, Site]
     work: Path
+    api_url: str | None = None
+    """The Prefect server's API (PREFECT_API_URL)."""
 
     @classmethod
     def read(cls, environ: Mapping[str, str]) -> Settings:
@@ -51,6 +53,7 @@ class Settings:
             clock=clock_from(environ),
             sites=_sites(environ.get("NIGHTRELAY_SITES", "")),
             work=Path(environ.get("NIGHTRELAY_WORK") or home / "work"),
+            api_url=environ.get("PREFECT_API_URL"),
         )
 
 

@@ -116,7 +116,7 @@ def main() -> None:
         sys.stderr.write(f"{settings.clock.real():%H:%M:%S} sweep: {text}\n")
         sys.stderr.flush()
 
-    sweep = Sweep(settings, Journal.open(settings.database_url), FlowRuns(patience=5), say)
+    sweep = Sweep(settings, Journal.open(settings.database_url), FlowRuns(settings.api_url, patience=5), say)
     while not stop.wait(EVERY):
         sweep.turn()
 

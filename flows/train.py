@@ -54,7 +54,7 @@ def train(run: str | dict[str, Any], resume: str | None = None) -> State[None]:
         row = journal.reopen(resume, flow_run)
     if row is None:
         row = submit(journal, flow_run, run, settings)
-    flowruns = FlowRuns()
+    flowruns = FlowRuns(settings.api_url)
     return drive(Driver(journal, row, settings, flowruns), flow_run, flowruns, settings)
 
 

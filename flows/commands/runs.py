@@ -123,12 +123,12 @@ def cancel(run: Run, as_json: JsonFlag = False) -> None:
     """Cancel a run: its leg saves, commits and leaves; everything it holds is freed."""
     from flows.flowruns import FlowRuns
 
-    journal, _ = _journal()
+    journal, settings = _journal()
     row = journal.run(run)
     if row.state not in LIVE:
         raise ConflictError(f"run {run} is {row.state} already")
     journal.ask_cancel(run)
-    FlowRuns(patience=10).cancel(row.flow_run)
+    FlowRuns(settings.api_url, patience=10).cancel(row.flow_run)
     emit({"run": run, "cancelling": True}, lambda console: console.print(f"{run} is being cancelled"), as_json)
 
 
@@ -137,11 +137,11 @@ def resume(run: Run, as_json: JsonFlag = False) -> None:
     """Let a cancelled or failed run go on from its last commit, under a new flow run."""
     from flows.flowruns import FlowRuns
 
-    journal, _ = _journal()
+    journal, settings = _journal()
     row = journal.run(run)
     if row.state in LIVE or row.state == "finished":
         raise ConflictError(f"run {run} is {row.state}; only a failed or cancelled run can be resumed")
-    made = FlowRuns(patience=10).submit(row.recipe, resume=run)
+    made = FlowRuns(settings.api_url, patience=10).submit(row.recipe, resume=run)
     emit({"run": run, "flow_run": made}, lambda console: console.print(f"{run} goes on as flow run {made}"), as_json)
 
 
