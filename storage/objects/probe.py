@@ -16,6 +16,7 @@ from regions.errors import (
     ConflictError,
     IntegrityError,
     NotFoundError,
+    NotReadyError,
     OutsideError,
     TransientError,
 )
@@ -72,7 +73,7 @@ class Probed(Protocol):
         """Copy an object."""
         ...
 
-    def restore(self, key: str, *, days: int) -> Stat:
+    def restore_unchecked(self, key: str, *, days: int) -> Stat:
         """Ask a frozen object back."""
         ...
 
@@ -146,7 +147,7 @@ class _Probing:
     def restore(self) -> bool:
         """Ask for an object back that is not frozen: a server that can restore refuses that in particular words."""
         try:
-            self._store.restore(self.key, days=1)
+            self._store.restore_unchecked(self.key, days=1)
         except NotReadyError:
             return True
         except (*_REFUSALS, TransientError) as error:

@@ -189,6 +189,11 @@ class WireStore:
 
     def restore(self, key: str, *, days: int, speed: str = "Standard") -> Stat:
         """Ask for a frozen object back."""
+        require(self, "restore", f"restore {key!r}")
+        return self.restore_unchecked(key, days=days, speed=speed)
+
+    def restore_unchecked(self, key: str, *, days: int, speed: str = "Standard") -> Stat:
+        """Ask whatever the server can do: only the probe may call this directly."""
         job = self._dialect.restore_job
         body = f"<RestoreRequest><Days>{days}</Days><{job}><Tier>{escape(speed)}</Tier></{job}></RestoreRequest>"
         headers = {"content-md5": content_md5(body.encode())}

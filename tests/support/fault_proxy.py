@@ -109,7 +109,9 @@ def fault_proxy(upstream: str) -> Iterator[FaultProxy]:
 
         def _exchange(self, lines: bytes, body: bytes) -> bytes:
             with socket.create_connection(address, 30) as server:
-                server.sendall(lines.replace(b"\r\nhost:", b"\r\nconnection: close\r\nhost:", 1) + b"\r\n\r\n" + body)
+                first, _, rest = lines.partition(b"\r\n")
+                kept = [line for line in rest.split(b"\r\n") if not line.lower().startswith(b"connection:")]
+                server.sendall(b"\r\n".join([first, b"connection: close", *kept]) + b"\r\n\r\n" + body)
                 pieces = []
                 while piece := server.recv(1 << 18):
                     pieces.append(piece)

@@ -38,6 +38,8 @@ class Account:
     secret: str
     token: str | None = None
     expires: datetime | None = None
+    version_4_only: bool = False
+    """As for accounts that were opened since 2025-03: version 1 signatures are refused."""
 
 
 @dataclass
@@ -145,6 +147,8 @@ class OssServer:
         account = self.accounts.get(access_key(request.headers))
         if account is None:
             raise Refusal(403, "InvalidAccessKeyId")
+        if account.version_4_only and not request.headers["authorization"].startswith("OSS4-"):
+            raise Refusal(403, "InvalidArgument", "Signature version 1 is not supported for this account.")
         region = self.buckets[request.bucket].region if request.bucket in self.buckets else self.region
         if not authorized(
             request.method, request.bucket, request.key, request.query, request.headers, account.secret, region
