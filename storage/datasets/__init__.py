@@ -4,8 +4,10 @@ Not here: what the samples mean, where datasets lie by policy (storage.tiers), a
 Trainers may import this package: it needs neither Prefect nor the flows.
 """
 
-from storage.datasets.loader import Batch, Reader, Reading, open_dataset
+from storage.datasets.loader import Reader, open_dataset
 from storage.datasets.manifest import Manifest, Shard
+from storage.datasets.mixture import Mixture
+from storage.datasets.reading import Batch, Reading
 from storage.datasets.rows import from_rows, from_text, from_tokens
 from storage.datasets.shards import Cut, write
 
@@ -13,6 +15,7 @@ __all__ = [
     "Batch",
     "Cut",
     "Manifest",
+    "Mixture",
     "Reader",
     "Reading",
     "Shard",

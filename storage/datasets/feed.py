@@ -11,12 +11,20 @@ from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from storage.datasets.cache import BlockCache
 from storage.datasets.columns import Block, Column, Decoder
 from storage.datasets.places import Places
 
 _FETCHERS = 32
 _FIRST_BUDGET = 32 << 20
+
+
+def in_order_of_need(blocks: NDArray[np.int64]) -> list[int]:
+    """Return each block once, in the order in which it is first needed."""
+    return list(dict.fromkeys(blocks.tolist()))
 
 
 class Feed:

@@ -23,12 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regions.errors import InputError
+from storage.datasets.ahead import Ahead
 from storage.datasets.cache import BlockCache
 from storage.datasets.columns import Decoder
-from storage.datasets.feed import Feed
-from storage.datasets.order import Epochs, Order, Split, Tail, default_lanes
+from storage.datasets.feed import Feed, in_order_of_need
+from storage.datasets.order import Epochs, Order, Split, default_lanes
 from storage.datasets.order import Sequence as Unshuffled
 from storage.datasets.places import Opener, Place, Places, read_manifest, split_url
+from storage.datasets.reading import Batch, Reading
+from storage.datasets.taking import Taker
 from storage.objects import open_store
 
 _GROUP_BYTES = 8 << 20
@@ -37,63 +40,6 @@ _GROUP_BYTES = 8 << 20
 
 _MOST_PLANS = 64
 """Groups planned ahead while their blocks are fetched."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Batch(Mapping[str, Any]):
-    """This rank's part of one global batch: columns by name, and where it stands in the global sequence.
-
-    `size` is of the global batch: where ranks get uneven parts, weigh the loss by len(ids) / size.
-    """
-
-    columns: Mapping[str, Any]
-    ids: NDArray[np.int64]
-    """Each sample's number in the dataset."""
-    positions: NDArray[np.int64]
-    """Each sample's position in the epoch: with seed and epoch the key for any chance in a transform."""
-    epoch: int
-    size: int
-    samples: int
-    """The cursor after this batch: samples consumed since the beginning of the run."""
-
-    def __getitem__(self, name: str) -> Any:
-        """Return a column: an array, or a list where rows differ in size."""
-        return self.columns[name]
-
-    def __iter__(self) -> Iterator[str]:
-        """Iterate over the columns' names."""
-        return iter(self.columns)
-
-    def __len__(self) -> int:
-        """Return how many columns there are."""
-        return len(self.columns)
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """How a dataset is read. The first six decide the order; a resume under others is refused by name."""
-
-    batch: int
-    seed: int = 0
-    lanes: int = 0
-    """0: the largest divisor of the batch up to 64."""
-    window: int = 4
-    shuffle: bool = True
-    tail: Tail = "keep"
-    rank: int = 0
-    world: int = 1
-    epochs: int | None = None
-    """How many epochs there are in all; None: no end."""
-    columns: tuple[str, ...] | None = None
-    cache: Path | None = None
-    cache_bytes: int = 16 << 30
-    most_in_flight: int = 256 << 20
-    """Bytes that may be fetched ahead, where the dataset is not on this machine."""
-
-    def order(self) -> dict[str, Any]:
-        """Return the settings that decide the order, as the state holds them."""
-        names = ("batch", "seed", "lanes", "window", "shuffle", "tail")
-        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +74,8 @@ class Reader:
         self.consumed = consumed
         self.manifest = self._places().manifest
         blocks = self.manifest.blocks
-        self._data_blocks = np.flatnonzero(blocks.rows)  # without the footers of Parquet shards
-        self._block_rows = blocks.rows[self._data_blocks]
+        self.data_blocks = np.flatnonzero(blocks.rows)  # without the footers of Parquet shards
+        self._block_rows = blocks.rows[self.data_blocks]
         self._first_id = np.concatenate(([0], np.cumsum(self._block_rows)))
         self.epochs = Epochs(self.manifest.rows, reading.batch, reading.tail)
         self.epochs.batch_at(consumed)
@@ -166,7 +112,13 @@ class Reader:
 
     def __iter__(self) -> Iterator[Batch]:
         """Yield this rank's part of each global batch, from `consumed` on."""
+        if self.reading.ahead:
+            return Ahead(self.batches(), self.reading.ahead)
         return self.batches()
+
+    def taker(self) -> Taker:
+        """Return random access to the stream of samples that iterating would give."""
+        return Taker(self, self._feed(1))
 
     def batches(self, *, first: int = 0, step: int = 1) -> Iterator[Batch]:
         """Yield every `step`-th batch, beginning `first` batches after `consumed`: what one of `step` workers reads."""
@@ -180,7 +132,7 @@ class Reader:
                     if plan is None:
                         break
                     ahead.append(plan)
-                    feed.want(_in_order_of_need(plan.blocks))
+                    feed.want(in_order_of_need(plan.blocks))
                 if not ahead:
                     return
                 yield from self._gather(ahead.pop(0), feed)
@@ -231,7 +183,7 @@ class Reader:
             if self.reading.epochs is not None and now >= self.reading.epochs:
                 return
             if now != epoch or order is None:
-                epoch, order = now, self._order(now)
+                epoch, order = now, self.order_of(now)
             plan, consumed = self._plan(order, epoch, consumed, count, step)
             yield plan
             count = min(2 * count, most)
@@ -253,36 +205,39 @@ class Reader:
             consumed = self.epochs.skip(consumed, step)
         joined = np.concatenate(positions)
         blocks, rows = order.locate(joined)
-        plan = _Plan(epoch, tuple(ends), tuple(sizes), tuple(after), joined, self._data_blocks[blocks], rows)
+        plan = _Plan(epoch, tuple(ends), tuple(sizes), tuple(after), joined, self.data_blocks[blocks], rows)
         return plan, consumed
 
-    def _order(self, epoch: int) -> Order | Unshuffled:
+    def order_of(self, epoch: int) -> Order | Unshuffled:
+        """Return the order of an epoch."""
         reading = self.reading
         if not reading.shuffle:
             return Unshuffled(self._block_rows)
         return Order(self._block_rows, seed=reading.seed, epoch=epoch, lanes=reading.lanes, window=reading.window)
 
     def _gather(self, plan: _Plan, feed: Feed) -> Iterator[Batch]:
-        names, rooms = self._decoder().names, self._fill(plan, feed)
-        ids = self._first_id[np.searchsorted(self._data_blocks, plan.blocks)] + plan.rows
+        gathered, ids = self.gathered(plan.blocks, plan.rows, feed)
         begin = 0
         for end, size, consumed in zip(plan.ends, plan.sizes, plan.consumed, strict=True):
-            columns = {name: room[begin:end] for name, room in zip(names, rooms, strict=True)}
+            columns = {name: column[begin:end] for name, column in gathered.items()}
             yield Batch(columns, ids[begin:end], plan.positions[begin:end], plan.epoch, size, consumed)
             begin = end
 
-    def _fill(self, plan: _Plan, feed: Feed) -> list[Any]:
-        """Gather all rows of a plan, block by block. A short last batch may leave this rank without any."""
-        by_block = np.argsort(plan.blocks, kind="stable")
-        ordered = plan.blocks[by_block]
-        columns = feed.get(int(ordered[0] if len(ordered) else self._data_blocks[0]))
+    def gathered(
+        self, blocks: NDArray[np.int64], rows: NDArray[np.int64], feed: Feed
+    ) -> tuple[dict[str, Any], NDArray[np.int64]]:
+        """Return the columns and ids of rows, gathered block by block. There may be none."""
+        by_block = np.argsort(blocks, kind="stable")
+        ordered = blocks[by_block]
+        columns = feed.get(int(ordered[0] if len(ordered) else self.data_blocks[0]))
         rooms = [column.room(len(ordered)) for column in columns]
         cuts = [0, *(np.flatnonzero(np.diff(ordered)) + 1).tolist(), len(ordered)]
         for start, end in pairwise(cuts if len(ordered) else []):
             where = by_block[start:end]
             for column, room in zip(feed.get(int(ordered[start])), rooms, strict=True):
-                column.place(room, where, plan.rows[where])
-        return rooms
+                column.place(room, where, rows[where])
+        ids = self._first_id[np.searchsorted(self.data_blocks, blocks)] + rows
+        return dict(zip(self._decoder().names, rooms, strict=True)), ids
 
 
 def open_dataset(
@@ -324,7 +279,3 @@ def _number(environ: Mapping[str, str], name: str, otherwise: int) -> int:
         return int(text) if text else otherwise
     except ValueError:
         raise InputError(f"{name}={text!r}: expected a whole number", kind="environment") from None
-
-
-def _in_order_of_need(blocks: NDArray[np.int64]) -> list[int]:
-    return list(dict.fromkeys(blocks.tolist()))

@@ -28,7 +28,7 @@ from storage.objects.memory import MemoryStore
 from storage.objects.wrapping import Wrapper
 from tests.storage.checkpoints.saves import save
 
-EXAMPLES = 2000 if os.environ.get("NIGHTRELAY_SOAK") else 300
+EXAMPLES = 2000 if os.environ.get("NIGHTRELAY_SOAK") else 60
 STEPS, TERMS = st.integers(1, 6), st.integers(1, 3)
 
 
