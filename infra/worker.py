@@ -68,7 +68,10 @@ def main() -> None:
     parser.add_argument("--patience", type=float, default=120.0, help="seconds to wait for the server and the pool")
     given = parser.parse_args()
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    sys.exit(anyio.run(_work, given.pool, given.limit, given.patience))
+    try:
+        sys.exit(anyio.run(_work, given.pool, given.limit, given.patience))
+    except KeyboardInterrupt:
+        _say(f"worker of {given.pool}: stopped")
 
 
 if __name__ == "__main__":

@@ -6,14 +6,12 @@ Detached: it stays until `down`; daily use. Started again, only what is missing 
 
 from __future__ import annotations
 
-import fcntl
 import json
 import secrets
-import shutil
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -24,6 +22,8 @@ from infra.keeping import Keeping, Program, bearing
 from infra.launch.outcome import last_lines
 from infra.stack.database import ServerDatabase
 from infra.stack.environment import Site, control_environment, write_side
+from infra.stack.home import locked, make_home
+from infra.stack.memory import tree_bytes
 from infra.stack.plan import CONTROL, SERVER, StackPlan
 from infra.stack.ports import ask, claim_port, free_port, listening
 from infra.stack.programs import programs_of, sites_of, worker_of
@@ -31,8 +31,6 @@ from infra.stack.state import Running, StackState, read_state, running, write_st
 from regions.clock import Clock
 from regions.errors import OutsideError
 
-_LEAST_FREE = 200 << 20
-"""Bytes that must be free where the stack's files lie."""
 _EVERY = 0.1
 
 
@@ -94,8 +92,8 @@ class LocalStack:
     def start(self) -> tuple[str, ...]:
         """Start what does not run and return its names; it is ready after `wait_for_server` and `wait_for_workers`."""
         layout = self.plan.layout
-        _make_home(self.plan)
-        with _locked(self.plan):
+        make_home(self.plan)
+        with locked(self.plan):
             self._claim()
             layout.sites.write_text(json.dumps({name: site.document() for name, site in self.sites.items()}) + "\n")
             self._write_sides()
@@ -156,10 +154,12 @@ class LocalStack:
             self._keeping.end()
             self._keeping = None
         elif not self.state.kept:
-            last = {SERVER, *(name for name in self._names() if name.startswith("store-"))}
-            workers = {name for name in self._names() if name.startswith("worker-")}
-            for group in (set(self._names()) - last - workers, workers, last):
-                self._end(group)
+            names = self._names()
+            last = [name for name in names if name == SERVER or name.startswith("store-")]
+            workers = [name for name in names if name.startswith("worker-")]
+            watching = [name for name in names if name not in (*last, *workers)]
+            self._end([*watching, *workers])
+            self._end(last)
         for process in bearing(self.state.mark):
             with suppress(psutil.Error):
                 process.kill()
@@ -231,7 +231,7 @@ class LocalStack:
         workers = found if isinstance(found, list) else []
         return any(worker["name"] == f"{pool}-{pid}" and worker["status"] == "ONLINE" for worker in workers)
 
-    def _refuse_dead(self, names: tuple[str, ...] | list[str]) -> None:
+    def _refuse_dead(self, names: Sequence[str]) -> None:
         for name in names:
             if self._running(name) is None:
                 raise OutsideError(f"{name} ended as it started{self._last_words(name)}")
@@ -250,8 +250,8 @@ class LocalStack:
 
     # Stopping
 
-    def _end(self, names: set[str]) -> None:
-        """Ask a group to leave, all at once; kill who stays."""
+    def _end(self, names: Sequence[str]) -> None:
+        """Ask a group to leave, one right after the other; kill who stays."""
         processes = [process for name in names if (process := self._running(name)) is not None]
         for process in processes:
             with suppress(psutil.Error):
@@ -261,17 +261,6 @@ class LocalStack:
             with suppress(psutil.Error):
                 process.kill()
         psutil.wait_procs(stubborn, timeout=5)
-
-
-def tree_bytes(root: psutil.Process) -> int:
-    """Return the memory of a process and its descendants: PSS where the system counts it, else what is theirs alone."""
-    total = 0
-    with suppress(psutil.Error):
-        for process in (root, *root.children(recursive=True)):
-            with suppress(psutil.Error):
-                full = process.memory_full_info()
-                total += getattr(full, "pss", 0) or full.uss
-    return total
 
 
 def _detach(program: Program) -> int:
@@ -287,27 +276,3 @@ def _detach(program: Program) -> int:
             start_new_session=True,
         )
     return process.pid
-
-
-def _make_home(plan: StackPlan) -> None:
-    try:
-        plan.home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        free = shutil.disk_usage(plan.home).free
-    except OSError as error:
-        raise OutsideError(f"{plan.home} cannot be made or used: {error.strerror}; set NIGHTRELAY_HOME") from error
-    if free < _LEAST_FREE:
-        raise OutsideError(
-            f"only {free >> 20} MiB are free at {plan.home}, {_LEAST_FREE >> 20} MiB are needed: "
-            "make room, or set NIGHTRELAY_HOME",
-            kind="disk-full",
-        )
-
-
-@contextmanager
-def _locked(plan: StackPlan) -> Iterator[None]:
-    with plan.layout.lock.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise OutsideError(f"another command starts or stops the stack in {plan.home}: wait for it") from None
-        yield
