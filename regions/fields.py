@@ -6,6 +6,7 @@ A validator here raises ValueError("<what was expected> | <what to do>"): the tw
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -134,6 +135,13 @@ class Sourced(Section):
 
 
 _FACTS = ("basis", "source", "as_of", "currency")
+_STAND_INS = {"basis": BASES[0], "source": "", "as_of": "2000-01-01", "currency": "XXX"}
+_SOUND: dict[str, Callable[[str], object]] = {
+    "basis": BASES.__contains__,
+    "as_of": re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])").fullmatch,
+    "currency": re.compile(r"[A-Z]{3}").fullmatch,
+}
+_MARKETS = frozenset({"on_demand", "spot"})
 _PRICES = frozenset(
     {
         "price", "price_per_month", "price_per_kwh", "price_per_gb_month", "price_per_gb",
@@ -149,10 +157,25 @@ def inherited(node: Any, facts: dict[str, Any]) -> Any:
     if not isinstance(node, dict):
         return node
     own = facts | {name: node[name] for name in _FACTS if node.get(name) is not None}
-    below = {key: _priced(value, own) if key in _PRICES else inherited(value, own) for key, value in node.items()}
+    own = {name: _sound(name, value) for name, value in own.items()}
+    below = {key: _below(key, value, own) for key, value in node.items()}
     if "multiplier" in node:
         below = {name: own[name] for name in _FACTS[:3] if name in own} | below
     return below
+
+
+def _below(key: str, value: Any, facts: dict[str, Any]) -> Any:
+    if key in _PRICES:
+        return _priced(value, facts)
+    if key in _MARKETS and isinstance(value, str | int | float):
+        return {"price": _priced(value, facts)} if value != "" else None
+    return inherited(value, facts)
+
+
+def _sound(name: str, value: Any) -> Any:
+    """Return a fact as it flows down: one that is wrong is reported where it stands, not at every price below it."""
+    wrong = not isinstance(value, str) or (name in _SOUND and not _SOUND[name](value))
+    return _STAND_INS[name] if wrong else value
 
 
 def _priced(value: Any, facts: dict[str, Any]) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PrivateAttr, field_validator, model_validator
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from regions.fields import Amount, Count, Currency, Duration, Flag, Name, Power, Section, Share, Size, Sourced
 from regions.prices import Price
@@ -86,15 +86,11 @@ class Reserved(Sourced):
     terms: tuple[Term, ...] = ()
 
 
-def _short_market(value: object) -> object:
-    return {"price": value} if isinstance(value, str) else value
-
-
 class Markets(Section):
     """The markets an offer is sold on."""
 
-    on_demand: Annotated[Market | None, BeforeValidator(_short_market)] = None
-    spot: Annotated[Spot | None, BeforeValidator(_short_market)] = None
+    on_demand: Market | None = None
+    spot: Spot | None = None
     reserved: Reserved | None = None
 
 

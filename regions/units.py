@@ -85,7 +85,7 @@ def duration_text(length: timedelta) -> str:
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds and seconds % size == 0:
             return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:g} s"
+    return f"{seconds:.6f}".rstrip("0").rstrip(".") + " s"
 
 
 def _quantity(value: object, kind: str, example: str) -> Fraction:

@@ -9,8 +9,10 @@ libyaml's parser (through PyYAML) gives events with line marks many times as fas
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -46,6 +48,10 @@ def read_yaml(text: str, file: str) -> tuple[Any, Mapping[Path, int], tuple[Faul
     try:
         data = reader.read(yaml.parse(text, Loader=_LOADER))
     except yaml.MarkedYAMLError as broken:
+        if "\\u" in text:
+            # JSON writes characters beyond U+FFFF as two escapes, which YAML forbids.
+            with suppress(ValueError):
+                return json.loads(text), {(): 1}, ()
         mark = broken.problem_mark or broken.context_mark
         line = None if mark is None else mark.line + 1
         raise NotYaml(_broken(text, file, line, str(broken.problem or broken))) from broken
@@ -148,7 +154,7 @@ class _Reader:
             here = (*path, key)
             first = self.lines.get(here)
             value = self._value(next(self._events), here)
-            if event.style is None and event.value == "<<":
+            if event.implicit[0] and event.value == "<<":
                 self._refuse(event, here, "<<", "the fields themselves", "merge keys are not read; write them out")
             elif key in data:
                 self._refuse(event, here, shown(key), "each key once", f"it stands in line {first} already")
