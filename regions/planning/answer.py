@@ -14,7 +14,7 @@ from regions.planning.world import World
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A searched world: the table, and a bound below every plan on its grid (micro-units)."""
+    """A searched world: the table, and a bound below every plan on its grid (in the search's units)."""
 
     grid: Grid
     table: Table

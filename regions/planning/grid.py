@@ -14,15 +14,16 @@ from fractions import Fraction
 
 import numpy as np
 
-from regions.planning.instance import KEPT, MADE_HERE, NEVER, NONE, Instance, Ints
+from regions.planning.instance import KEPT, MADE_HERE, NEVER, NONE, Flags, Instance, Ints
 from regions.planning.sites import Site
 from regions.planning.world import Load, Route, World
 
-MICRO = 1_000_000
+UNIT = 10**9
+"""Whole units of the search per unit of currency: so small that roundings cannot add up to a millionth."""
 STEPS = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400)
 """Lengths of a regular slot, in seconds; each divides a day."""
-EFFORT = 10
-"""Micro-units a move costs in the search alone, so that of equal plans the one with fewer moves is found."""
+EFFORT = 1000
+"""Units a move or a start costs in the search alone: of equal plans the one with fewer legs is found."""
 MOST_REPLICAS = 4
 """Regions that may hold new replicas at once in the exact search."""
 
@@ -161,30 +162,39 @@ class _Sites:
         for row, site in enumerate(world.sites):
             self.rent[row] = rents(site, instants)
             pace = _Pace(site.speed / quantum[site.stage], int(instants[-1]) - anchor)
-            self._starts(row, site, instants, pace, anchor)
+            load = world.loads[site.stage]
+            every = world.request.checkpoint_of(load.stage).every.total_seconds()
+            worth = math.ceil(min(Fraction(every), load.remaining / site.speed))
+            self._starts(row, site, instants, pace, anchor, worth)
 
-    def _starts(self, row: int, site: Site, instants: Ints, pace: _Pace, anchor: int) -> None:
-        done = pace.floor(instants - anchor)
+    def _starts(self, row: int, site: Site, instants: Ints, pace: _Pace, anchor: int, worth: int) -> None:
+        # Nothing counts that would have been begun before the first instant, which need not lie on the step.
+        done = np.maximum(pace.floor(instants - anchor), pace.ceiling(instants[:1] - anchor))
         self.gain[row] = np.diff(done)
-        # Only a leg that runs already goes on from the first instant, which need not lie on the step.
-        self.gain[row, 0] = max(0, int(done[1]) - int(pace.ceiling(instants[:1] - anchor)[0]))
         working = instants[:-1] - anchor + site.startup
         base = pace.ceiling(working)
         ready = np.maximum(pace.when(base + 1), instants[:-1] - anchor + site.minimum)
-        end = np.searchsorted(instants - anchor, ready)
         shut = np.concatenate([[0], np.cumsum(self.rent[row] >= NEVER)])
         paid = np.concatenate([[0], np.cumsum(np.where(self.rent[row] < NEVER, self.rent[row], 0))])
-        possible = end < len(instants)
-        last = np.minimum(end, len(instants) - 1)
         begin = np.arange(len(instants) - 1)
-        possible &= shut[last] == shut[begin]
+        last, possible = _open_until(instants - anchor, ready, shut)
+        # A leg that does not live from one checkpoint to the next is not worth a start, unless there is no time for it.
+        later, worthy = _open_until(instants - anchor, np.maximum(ready, working + worth), shut)
+        last, possible = np.where(worthy, later, last), possible | worthy
         self.start_span[row] = np.where(possible, last - begin, 0)
         self.start_gain[row] = np.where(possible, done[last] - base, 0)
         # The rent until work begins, or for the least that is billed, is due whatever is done after it.
         due = np.minimum(instants[last], instants[:-1] + max(site.startup, site.minimum))
         fixed = _paid_until(due, instants, paid, self.rent[row]) - paid[begin]
-        self.start_fixed[row] = np.where(possible, fixed, NEVER)
+        self.start_fixed[row] = np.where(possible, fixed + EFFORT, NEVER)
         self.start_rent[row] = np.where(possible, paid[last] - paid[begin] - fixed, NEVER)
+
+
+def _open_until(seconds: Ints, wanted: Ints, shut: Ints) -> tuple[Ints, Flags]:
+    """Return the first instant at or after the wanted seconds, and whether every slot until then is open."""
+    end = np.searchsorted(seconds, wanted)
+    last = np.minimum(end, len(seconds) - 1)
+    return last, (end < len(seconds)) & (shut[last] == shut[:-1])
 
 
 def _paid_until(due: Ints, instants: Ints, paid: Ints, rent: Ints) -> Ints:
@@ -194,11 +204,11 @@ def _paid_until(due: Ints, instants: Ints, paid: Ints, rent: Ints) -> Ints:
 
 
 def rents(site: Site, instants: Ints) -> Ints:
-    """Return the micro-units a site costs in each slot; NEVER where it is closed."""
+    """Return the units a site costs in each slot; NEVER where it is closed."""
     row, length = np.full(len(instants) - 1, NEVER), np.diff(instants)
     for rent in site.rents:
         first, last = np.searchsorted(instants, rent.start), np.searchsorted(instants, rent.end, side="right") - 1
-        hourly = round(rent.price * MICRO)
+        hourly = round(rent.price * UNIT)
         # An owned machine is never run for the sake of a negative power price.
         row[first:last] = (max(0, hourly) * length[first:last] + 1800) // 3600
     return row
@@ -236,7 +246,7 @@ def _kept(world: World, load: Load) -> int:
 
 
 def _lying(world: World, instants: Ints, region: str, size: int) -> Ints:
-    per_second = round(world.storage[region] * size * MICRO * 1000)
+    per_second = round(world.storage[region] * size * UNIT * 1000)
     return np.diff(instants) * per_second // 1000
 
 
@@ -266,7 +276,7 @@ def _moves(world: World) -> tuple[Ints, Ints]:
                         tour = stage == 0 and not begun and source not in world.first
                         if route is not None and not tour:
                             lag[stage, begun, with_inputs, i, j] = route.seconds(size)
-                            fee[stage, begun, with_inputs, i, j] = math.ceil(route.price * size * MICRO) + EFFORT
+                            fee[stage, begun, with_inputs, i, j] = math.ceil(route.price * size * UNIT) + EFFORT
     return lag, fee
 
 
@@ -289,7 +299,7 @@ def _replicas_kept(loads: tuple[Load, ...]) -> Iterator[int]:
 
 
 def _penalty(world: World, instants: Ints) -> Ints | None:
-    """Return what it takes to leave the running leg before its planned end: 1 % of an hour's rent, in the search only.
+    """Return what it takes to leave the running leg before its planned end: 15 min of its rent, in the search only.
 
     Plans are made anew with every report; without this, ties and rounding would move a run for nothing.
     """
@@ -297,4 +307,4 @@ def _penalty(world: World, instants: Ints) -> Ints | None:
     if leg is None or world.running is None:
         return None
     hourly = max(rent.price for rent in world.running.rents)
-    return np.where(instants < math.ceil(leg.until.timestamp()), max(1, round(hourly * MICRO / 100)), 0)
+    return np.where(instants < math.ceil(leg.until.timestamp()), max(1, round(hourly * UNIT / 4)), 0)

@@ -2,7 +2,7 @@
 
 Time is cut into slots (not all of one length) by instants, work into quanta. A run is `idle` in a region (its
 checkpoint lies there, nothing is rented) or `running` on a site. A site is one way to rent for one stage: region,
-offer, market, width. Money is in micro-units of the plan's currency; a cost is that of a whole arc. See decisions/0201.
+offer, market, width. Money is in whole units far below a cent; a cost is that of a whole arc. See decisions/0201.
 
     start     idle in r  at t  ->  running on i      at t + start_span[i, t]   startup paid, the rest of the span works
     continue  running i  at t  ->  running on i      at t + 1

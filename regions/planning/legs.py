@@ -14,7 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from regions.planning.grid import EFFORT, MICRO, Grid
+from regions.planning.grid import EFFORT, UNIT, Grid
 from regions.planning.problem import Cost, PlannedHandoff, PlannedLeg
 from regions.planning.search import Arc, lying_cost
 from regions.planning.sites import Site
@@ -26,7 +26,7 @@ _MILLIONTH = Decimal("0.000001")
 
 @dataclass(slots=True)
 class _Draft:
-    """A leg while its arcs are gathered; seconds since the epoch, money in micro-units."""
+    """A leg while its arcs are gathered; seconds since the epoch, money in the search's units."""
 
     site: Site
     start: int
@@ -104,7 +104,7 @@ def _leg(grid: Grid, draft: _Draft, end: int, work: Fraction) -> PlannedLeg:
     world, site = grid.world, draft.site
     handoff = _handoff(grid, draft.moves)
     compute, electricity = rent_of(site, draft.start, end)
-    cost = Cost(money(compute), money(electricity), handoff.cost, money(Fraction(draft.lying, MICRO)))
+    cost = Cost(money(compute), money(electricity), handoff.cost, money(Fraction(draft.lying, UNIT)))
     return PlannedLeg(
         stage=world.loads[site.stage].stage.id,
         region=site.region,
@@ -136,7 +136,7 @@ def _handoff(grid: Grid, moves: list[Arc]) -> PlannedHandoff:
         fee += int(it.fee[stage, int(begun), int(arc.with_inputs), arc.region, arc.target]) - EFFORT
     route = world.routes.get((world.regions[moves[-1].region], world.regions[moves[-1].target]))
     basis = route.basis if route is not None else None
-    cost = money(Fraction(fee, MICRO))
+    cost = money(Fraction(fee, UNIT))
     return PlannedHandoff(world.regions[moves[0].region], size, seconds if size else 0, cost, basis)
 
 

@@ -204,12 +204,12 @@ class _Pass:
                 cost = cost + lying[:, instant] - lying[:, begin]
             held = it.held[move.stage, move.masks, instant] - it.held[move.stage, move.masks, begin]
             found = before + cost[None, :, None]
-            which = found.argmin(axis=1)
-            found = np.take_along_axis(found, which[:, None], axis=1)[:, 0] + held[:, None]
-            better = found < idle[move.arrivals, move.target, low:high]
+            least = (found[:, 0] if len(move.sources) == 1 else found.min(axis=1)) + held[:, None]
+            kept = idle[move.arrivals, move.target, low:high]
+            better = least < kept
             if better.any():
-                kept = idle[move.arrivals, move.target, low:high]
-                idle[move.arrivals, move.target, low:high] = np.where(better, found, kept)
+                which = found.argmin(axis=1)
+                idle[move.arrivals, move.target, low:high] = np.where(better, least, kept)
                 codes = _move_code(it, move.sources, move.with_inputs)[which].astype(code.dtype)
                 kept_code = code[move.arrivals, move.target, low:high]
                 code[move.arrivals, move.target, low:high] = np.where(better, codes, kept_code)
@@ -278,8 +278,10 @@ class _Pass:
 
     def _finish(self, block: _Block, slots: tuple[int, int], found: Ints, first: int, span: int) -> None:
         it, stage, (_, end) = self.it, block.stage, slots
+        cost = found.min(axis=2)
+        if cost.min() >= NEVER:
+            return
         level = found.argmin(axis=2)
-        cost = np.take_along_axis(found, level[:, :, None], axis=2)[:, :, 0]
         target = self.finishing[end % len(self.finishing)][stage]
         for mask, row in np.argwhere(cost < NEVER).tolist():
             region, site = int(block.regions[row]), int(block.sites[row])

@@ -15,7 +15,7 @@ from regions.model import Catalog
 from regions.planning.answer import Answer, solve
 from regions.planning.baselines import baselines
 from regions.planning.explain import nearest_wishes, rejections, saving_by_basis
-from regions.planning.grid import FINE, MICRO, Detail
+from regions.planning.grid import FINE, UNIT, Detail
 from regions.planning.legs import legs_of, money, total_of
 from regions.planning.problem import Baseline, Plan, PlannedLeg, Point, Situation
 from regions.planning.request import RunRequest
@@ -73,7 +73,7 @@ def plan(request: RunRequest, catalog: Catalog, situation: Situation, now: datet
 
 def _choose(table: Table, objective: str, budget: Decimal | None) -> int | None:
     """Return the instant of the frontier's point that the objective asks for, or None."""
-    limit = None if budget is None else int(budget * MICRO)
+    limit = None if budget is None else int(budget * UNIT)
     points = [(t, cost) for t, cost in table.frontier() if limit is None or cost <= limit]
     if not points:
         return None
@@ -83,14 +83,17 @@ def _choose(table: Table, objective: str, budget: Decimal | None) -> int | None:
 def _bound(answer: Answer, finish: int, cost: Decimal) -> Decimal:
     """Return what no plan on the grid that is done by then can go below (never above the plan's own cost)."""
     table = answer.bound or answer.table
-    return min(cost, money(Fraction(int(table.done[: finish + 1].min()), MICRO)))
+    return min(cost, _rough(int(table.done[: finish + 1].min())))
 
 
 def _frontier(answer: Answer) -> tuple[Point, ...]:
     instants, world = answer.grid.instance.instants, answer.grid.world
-    return tuple(
-        Point(world.instant(int(instants[t])), money(Fraction(cost, MICRO))) for t, cost in answer.table.frontier()
-    )
+    return tuple(Point(world.instant(int(instants[t])), _rough(cost)) for t, cost in answer.table.frontier())
+
+
+def _rough(cost: int) -> Decimal:
+    """Return a cost of the search to a ten-thousandth: its tie-breaking effort is below that, and is no money."""
+    return money(Fraction(cost * 10**4 // UNIT, 10**4))
 
 
 def _warnings(request: RunRequest, legs: tuple[PlannedLeg, ...]) -> list[str]:
