@@ -64,6 +64,23 @@ def write(
 ) -> Manifest:
     """Write a dataset of these rows into `folder` of a store; return its manifest, which was written last."""
     cut = cut or Cut()
+    schema, written, statistics = write_shards(store, batches, cut, folder)
+    manifest = Manifest(
+        shards=tuple(shard for shard, _ in written),
+        blocks=Blocks.joined([blocks for _, blocks in written]),
+        schema=schema,
+        format=cut.format,
+        statistics=statistics,
+        about=dict(about or {}),
+    )
+    store.put(join(folder, manifest.key), manifest.data)
+    return manifest
+
+
+def write_shards(
+    store: Store, batches: Iterable[pa.RecordBatch], cut: Cut, folder: str = ""
+) -> tuple[bytes, list[tuple[Shard, Blocks]], dict[str, dict[str, Any]]]:
+    """Write the shards of these rows; return schema, shards and statistics for a manifest."""
     statistics: Statistics | None = None
     schema: pa.Schema | None = None
     encoded: list[Future[tuple[Shard, Blocks]]] = []
@@ -75,20 +92,11 @@ def write(
                 statistics.add(block)
             if number >= _WRITERS:
                 encoded[number - _WRITERS].result()
-            encoded.append(pool.submit(_encode_and_put, store, folder, number, group, cut))
+            encoded.append(pool.submit(_encode_and_put, store, folder, group, cut))
         written = [future.result() for future in encoded]
     if schema is None or statistics is None:
         raise InputError("the source gave no rows: a dataset needs at least one sample", kind="empty-dataset")
-    manifest = Manifest(
-        shards=tuple(shard for shard, _ in written),
-        blocks=Blocks.joined([blocks for _, blocks in written]),
-        schema=schema.serialize().to_pybytes(),
-        format=cut.format,
-        statistics=statistics.document(),
-        about=dict(about or {}),
-    )
-    store.put(join(folder, manifest.key), manifest.data)
-    return manifest
+    return schema.serialize().to_pybytes(), written, statistics.document()
 
 
 def join(folder: str, name: str) -> str:
@@ -96,7 +104,7 @@ def join(folder: str, name: str) -> str:
     return f"{folder.rstrip('/')}/{name}" if folder else name
 
 
-def encode(number: int, blocks: list[pa.RecordBatch], cut: Cut) -> EncodedShard:
+def encode(blocks: list[pa.RecordBatch], cut: Cut) -> EncodedShard:
     """Return the shard that holds these blocks, one record batch or row group each."""
     sink = io.BytesIO()
     places = _write_parquet(sink, blocks, cut) if cut.format == "parquet" else _write_arrow(sink, blocks, cut)
@@ -105,7 +113,7 @@ def encode(number: int, blocks: list[pa.RecordBatch], cut: Cut) -> EncodedShard:
     suffix = "parquet" if cut.format == "parquet" else "arrow"
     table = Blocks.of((offset, length, rows, xz(data[offset : offset + length])) for offset, length, rows in places)
     rows = sum(block.num_rows for block in blocks)
-    shard = Shard(f"shard-{number:05d}-{digest[:16]}.{suffix}", rows, len(data), digest, len(places))
+    shard = Shard(f"shard-{digest[:32]}.{suffix}", rows, len(data), digest, len(places))
     return EncodedShard(shard, table, data)
 
 
@@ -145,17 +153,16 @@ def parquet_places(data: Any) -> list[tuple[int, int, int]]:
     return [*places, (len(data) - footer, footer, 0)]
 
 
-def _encode_and_put(
-    store: Store, folder: str, number: int, blocks: list[pa.RecordBatch], cut: Cut
-) -> tuple[Shard, Blocks]:
-    encoded = encode(number, blocks, cut)
+def _encode_and_put(store: Store, folder: str, blocks: list[pa.RecordBatch], cut: Cut) -> tuple[Shard, Blocks]:
+    encoded = encode(blocks, cut)
     key = join(folder, encoded.shard.name)
-    if not _stands(store, key, encoded.shard.size):
+    if not stands(store, key, encoded.shard.size):
         store.put(key, encoded.data)
     return encoded.shard, encoded.blocks
 
 
-def _stands(store: Store, key: str, size: int) -> bool:
+def stands(store: Store, key: str, size: int) -> bool:
+    """Say whether an object of this size is there."""
     try:
         return store.head(key).size == size
     except NotFoundError:
