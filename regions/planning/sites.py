@@ -18,7 +18,7 @@ from itertools import pairwise
 from regions.model import Catalog, MarketName, Offer, Region
 from regions.model import Fraction as Part
 from regions.money import Money
-from regions.offers import Curve, NoPrice, capacity, price_curve
+from regions.offers import Curve, NoPrice, capacity, currency_of, price_curve
 from regions.planning.problem import Rejection, Situation
 from regions.planning.request import RunRequest, Stage
 from regions.units import duration_text
@@ -195,11 +195,9 @@ def _speed(question: Question, stage: Stage, offer: Offer, width: int) -> Fracti
 
 
 def _rents(
-    question: Question, stage: Stage, region: Region, offer: Offer, market: str, curve: Curve, times: Fraction
+    question: Question, stage: Stage, region: Region, offer: Offer, market: MarketName, curve: Curve, times: Fraction
 ) -> Iterator[Rent]:
-    sold = offer.markets.spot if market == "spot" else offer.markets.on_demand
-    stated = sold.price if sold is not None and market != "reserved" else None
-    currency = stated.currency if stated is not None else region.currency
+    currency = currency_of(region, offer, market, _part(stage, offer))
     devices = Fraction(1) if stage.fraction is not None else Fraction(offer.units)
     for span in curve:
         if stage.windows is not None and not set((span.window or "").split(" + ")) & set(stage.windows):
