@@ -32,6 +32,8 @@ from regions.clock import Clock
 from regions.errors import OutsideError
 
 _EVERY = 0.1
+_MEND_EVERY = 5.0
+"""Real seconds between two restarts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,6 @@ class Status:
     name: str
     running: bool
     pid: int
-    since: float
     bytes: int
     log: str
 
@@ -59,6 +60,7 @@ class LocalStack:
         self._environ = environ
         self._kept = kept
         self._keeping: Keeping | None = None
+        self._mend_again = 0.0
         self._database = ServerDatabase(
             plan.layout.side(SERVER), plan.templates if plan.templates is not None else plan.home / "templates"
         )
@@ -100,8 +102,17 @@ class LocalStack:
             return self._start_missing(self._database.prepare())
 
     def mend(self) -> tuple[str, ...]:
-        """Start again what has died since `start`, as a supervisor does, and return its names."""
-        return self._start_missing(migrate=False)
+        """Start again what has died since `start`, as a supervisor does, and return its names.
+
+        What dies again at once is not started more often than every few seconds.
+        """
+        now = self._clock.monotonic()
+        if now < self._mend_again:
+            return ()
+        started = self._start_missing(migrate=False)
+        if started:
+            self._mend_again = now + _MEND_EVERY
+        return started
 
     def _start_missing(self, migrate: bool) -> tuple[str, ...]:
         missing = [
@@ -245,8 +256,8 @@ class LocalStack:
         process = program.process
         log = str(self.plan.layout.log(program.name))
         if process is None:
-            return Status(program.name, False, program.pid, program.created, 0, log)
-        return Status(program.name, True, program.pid, program.created, tree_bytes(process), log)
+            return Status(program.name, False, program.pid, 0, log)
+        return Status(program.name, True, program.pid, tree_bytes(process), log)
 
     # Stopping
 

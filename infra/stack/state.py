@@ -1,6 +1,7 @@
 """What of a stack runs, in one small file: written before anything starts and after each start.
 
-A pid alone proves nothing, since the system uses it again; a process is ours if it also began at the recorded moment.
+A pid alone proves nothing, since the system uses it again; a process is ours if it also began at the recorded moment,
+which is counted from the machine's own start: the clock may be set meanwhile.
 Everything started bears the stack's mark in its environment as well, so that even what was started just before a crash
 of the starter is found again.
 """
@@ -25,14 +26,15 @@ class Running:
 
     name: str
     pid: int
-    created: float
+    began: str
+    """The machine's start and the moment since then at which the process began."""
 
     @property
     def process(self) -> psutil.Process | None:
         """The process while it lives, else None."""
         with suppress(psutil.Error):
             process = psutil.Process(self.pid)
-            if abs(process.create_time() - self.created) < 1.0 and process.status() != psutil.STATUS_ZOMBIE:
+            if _began(self.pid) == self.began and process.status() != psutil.STATUS_ZOMBIE:
                 return process
         return None
 
@@ -68,10 +70,20 @@ class StackState:
 
 def running(name: str, pid: int) -> Running:
     """Return the record of a program just started."""
+    return Running(name, pid, _began(pid) or "")
+
+
+def _began(pid: int) -> str | None:
+    """Return what tells a process from any other that ever had its pid; None where there is none."""
     try:
-        return Running(name, pid, psutil.Process(pid).create_time())
+        ticks = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19]
+        return f"{Path('/proc/sys/kernel/random/boot_id').read_text(encoding='utf-8').strip()}/{ticks}"
+    except OSError:
+        pass
+    try:  # Not Linux: the moment by the clock is what there is.
+        return f"{psutil.Process(pid).create_time():.0f}"
     except psutil.Error:
-        return Running(name, pid, 0.0)
+        return None
 
 
 def read_state(path: Path) -> StackState | None:

@@ -112,9 +112,9 @@ def test_a_port_in_use_is_one_clear_line() -> None:
 def test_state_is_written_whole_and_read_back(tmp_path: Path) -> None:
     path = tmp_path / "stack.json"
     assert read_state(path) is None
-    state = STATE.with_program(Running("server", 1, 2.0)).with_program(Running("server", 3, 4.0))
+    state = STATE.with_program(Running("server", 1, "boot/2")).with_program(Running("server", 3, "boot/4"))
     write_state(path, state)
-    assert read_state(path) == state and state.programs == (Running("server", 3, 4.0),)
+    assert read_state(path) == state and state.programs == (Running("server", 3, "boot/4"),)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600 and "secret" not in repr(state)
     path.write_text("{")
     with pytest.raises(IntegrityError, match=r"stack\.json"):
@@ -124,8 +124,8 @@ def test_state_is_written_whole_and_read_back(tmp_path: Path) -> None:
 def test_a_pid_that_was_given_out_again_is_not_ours() -> None:
     mine = running("test", os.getpid())
     assert mine.process is not None
-    assert Running("test", os.getpid(), mine.created - 60).process is None
-    assert Running("test", 2**22 - 1, 0.0).process is None
+    assert Running("test", os.getpid(), mine.began + "0").process is None
+    assert Running("test", 2**22 - 1, "").process is None
     assert psutil.pid_exists(os.getpid())
 
 
