@@ -96,9 +96,12 @@ class Keeper:
 
     def _start(self, order: dict[str, Any]) -> None:
         say = os.dup(1)
+        # A signal that comes before the child has its own dispositions waits, instead of being ignored as it is here.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _IGNORED)
         pid = os.fork()
         if pid == 0:
             _become(order, say)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _IGNORED)
         os.close(say)
         self._names[pid] = order["name"]
         _say({"started": order["name"], "pid": pid})
@@ -147,6 +150,7 @@ def _become(order: dict[str, Any], say: int) -> NoReturn:
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, *_IGNORED):
             signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
         os.chdir(order["cwd"])
         os.execvpe(order["argv"][0], order["argv"], order["env"])
     except OSError as error:
