@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 
 from regions.clock import Clock, SystemClock
-from regions.errors import ConflictError
+from regions.errors import ConflictError, IntegrityError
 from storage.handoff.large import LargeObject
 from storage.handoff.model import Document, Fare, Item, Progress, Receipt, distinct, set_digest
 from storage.handoff.small import move_group
@@ -58,8 +58,17 @@ def handoff(
     found = survey(wanted, target, streams=streams)
     cost = fare.check(found.missing_bytes) if fare else None
     tally = Tally(found, clock, progress)
-    units = _units(found.missing, source, target, tally, part_bytes, shared, storage_class)
-    complete = _Streams(units, cancelled or (lambda: False)).run(streams)
+    missing, complete = found.missing, False
+    for last in (False, False, True):
+        units = _units(missing, source, target, tally, part_bytes, shared, storage_class)
+        try:
+            complete = _Streams(units, cancelled or (lambda: False)).run(streams)
+            break
+        except IntegrityError as error:
+            # Damaged on the way, while the source is sound: the wrong object is gone again, bring it once more.
+            if last or error.context.get("source_damaged") is not False:
+                raise
+            missing = survey(missing, target, streams=streams).missing
     if complete:
         for document in documents:
             _write_document(document, target)

@@ -63,6 +63,9 @@ class BucketClient:
             reply = self._exchange(method, name, query or {}, headers or {}, body, into, credential)
             if reply.status < 300 or reply.status in allowed:
                 return reply
+            if method == "HEAD" and reply.status == 403:  # without a body it cannot tell why: ask a way that can
+                asked = {**(headers or {}), "range": "bytes=0-0"}
+                reply = self._exchange("GET", name, query or {}, asked, b"", None, credential)
             error = replies.error_of(reply, self.dialect, self.url, key or "", action)
             if error.kind != "credentials-expired":
                 raise error

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterator
-from types import TracebackType
 from typing import Any
 
 from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
@@ -27,6 +27,7 @@ class Writer(AbstractBufferedFile):  # type: ignore[misc]
     ) -> None:
         self.buffer: Any = None
         super().__init__(fs, path, "wb", block_size)
+        self._handled = sys.exc_info()[1]
         self._store, self._key = store, key
         self._class, self._create = storage_class, create
         self._upload: str | None = None
@@ -51,18 +52,20 @@ class Writer(AbstractBufferedFile):  # type: ignore[misc]
             self._store.complete(self._key, self._upload, self._parts, create=self._create)
         return True
 
+    def close(self) -> None:
+        """Publish what was written, or drop it if an exception is on its way that was not when the file was opened.
+
+        fsspec.open() closes its files in a `with` block without saying that the block failed, so this has to look.
+        """
+        if not self.closed and sys.exc_info()[1] is not self._handled:
+            self.discard()
+        super().close()
+
     def discard(self) -> None:
         """Drop what was written."""
         if self._upload is not None:
             self._store.abort(self._key, self._upload)
         self.buffer, self.closed = None, True
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is not None and not self.closed:
-            self.discard()
-        super().__exit__(kind, error, trace)
 
     def __del__(self) -> None:
         # A file that nobody closed is a writer that failed: the plain class would publish it here.
