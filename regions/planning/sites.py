@@ -18,7 +18,7 @@ from itertools import pairwise
 from regions.model import Catalog, MarketName, Offer, Region
 from regions.model import Fraction as Part
 from regions.money import Money
-from regions.offers import Curve, NoPrice, capacity, currency_of, price_curve
+from regions.offers import Curve, NoPrice, Span, capacity, currency_of, price_curve
 from regions.planning.problem import Rejection, Situation
 from regions.planning.request import RunRequest, Stage
 from regions.units import duration_text
@@ -129,7 +129,7 @@ def _market_sites(
             speed = _speed(question, stage, offer, width) * (1 - loss)
             sites.append(_site(number, region, offer, market, width, taken, speed, free))
         else:
-            reason = _closed(question, stage, region, offer, rents)
+            reason = _closed(question, stage, region, offer, curve, rents)
     return sites or reason
 
 
@@ -200,7 +200,7 @@ def _rents(
     currency = currency_of(region, offer, market, _part(stage, offer))
     devices = Fraction(1) if stage.fraction is not None else Fraction(offer.units)
     for span in curve:
-        if stage.windows is not None and not set((span.window or "").split(" + ")) & set(stage.windows):
+        if not _within(stage, span):
             continue
         price, power = question.exchange(span.price, currency), question.exchange(span.electricity, currency)
         if price <= _ceiling(question, stage) * devices:
@@ -255,19 +255,27 @@ def _while_free(
                 yield replace(rent, start=start, end=end)
 
 
-def _closed(question: Question, stage: Stage, region: Region, offer: Offer, rents: tuple[Rent, ...]) -> str:
+def _closed(
+    question: Question, stage: Stage, region: Region, offer: Offer, curve: Curve, rents: tuple[Rent, ...]
+) -> str:
     """Say why a site is closed for the whole period; `rents` are those before others' use was taken off."""
     for refusal in reversed(question.situation.refusals):
         if rents and (refusal.region, refusal.offer) == (region.id, offer.id):
             return f"{refusal.reason}; not asked again before {refusal.until.isoformat()}"
     if rents:
         return "all instances are taken for the whole period"
-    if stage.windows is not None:
-        margin = duration_text(question.request.margin)
-        return (
-            f"no window named {' or '.join(stage.windows)} opens there in time for longer than the margin of {margin}"
-        )
-    return "above the price ceiling at all times"
+    if stage.windows is None:
+        return "above the price ceiling at all times"
+    lengths = [span.end - span.start for span in curve if _within(stage, span)]
+    if not lengths:
+        return f"no window {' or '.join(stage.windows)} opens there in time"
+    margin = duration_text(question.request.margin)
+    return f"its windows last {duration_text(max(lengths))} at most, the margin before they close is {margin}"
+
+
+def _within(stage: Stage, span: Span) -> bool:
+    """Tell whether a span lies in one of the windows the stage keeps to (named a + b where tariffs meet)."""
+    return stage.windows is None or bool(set((span.window or "").split(" + ")) & set(stage.windows))
 
 
 def _second(instant: datetime) -> int:
