@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from itertools import pairwise
 
 import pyarrow as arrow
 import pytest
@@ -15,8 +16,8 @@ from tests.regions.files import at
 
 
 def test_a_csv_file() -> None:
-    series = read_series("s.csv", b"\xef\xbb\xbfprice,instant,zone\n1.5,2026-12-01 00:00,a\n,2026-12-01T01:00+01:00,b\n" * 0
-                         + b"price,instant\n1.5,2026-12-01 00:00\n-2,2026-12-01T02:00+01:00\n")  # fmt: skip
+    rows = b"price,instant,note\n1.5,2026-12-01 00:00,no zone is UTC\n-2,2026-12-01T02:00+01:00,converted\n"
+    series = read_series("s.csv", b"\xef\xbb\xbf" + rows)
     assert series.instants == (at("2026-12-01T00:00Z"), at("2026-12-01T01:00Z"), at("2026-12-01T02:00Z"))
     assert series.prices == (Decimal("1.5"), Decimal(-2))
 
@@ -73,7 +74,7 @@ def test_pieces_cover_any_interval(steps: list[int], offset: int, length: int) -
     end = start + timedelta(minutes=length)
     pieces = list(series.pieces(start, end))
     assert (pieces[0][0], pieces[-1][1]) == (start, end)
-    for (_, one, _), (other, _, _) in zip(pieces, pieces[1:], strict=False):
+    for (_, one, _), (other, _, _) in pairwise(pieces):
         assert one == other
     for begin, until, price in pieces:
         assert begin < until
