@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from regions.errors import ConflictError, InputError, IntegrityError
+from storage.checkpoints.packing import PACKED, base_of
 from storage.checkpoints.record import Record
 from storage.checkpoints.store import FRESH
 from storage.objects import Stat, Store
@@ -44,7 +45,10 @@ def collect(store: Store, *, now: datetime, grace: timedelta = GRACE, live: Coll
     records, notes = _documents(store)
     needed = set(live).union(*({chunk.digest for chunk in record.chunks} for record in records))
     done = {record.key.replace("/checkpoints/", "/begun/") for record in records}
+    packed = list(store.list(PACKED))
+    needed |= {base for stat in packed if _name(stat) in needed and (base := base_of(store, _name(stat))) is not None}
     unused = [stat for stat in chunks if (digest := digest_in(stat.key)) is not None and digest not in needed]
+    unused += [stat for stat in packed if _name(stat) not in needed]
     unused += [stat for stat in notes if stat.key not in done or stat.modified < now - grace]
     old = [stat for stat in unused if stat.modified < now - grace]
     deleted = [stat for stat in old if _deleted(store, stat)]
@@ -70,6 +74,10 @@ def _documents(store: Store) -> tuple[list[Record], list[Stat]]:
         elif kind == ["begun"]:
             notes.append(stat)
     return records, notes
+
+
+def _name(stat: Stat) -> str:
+    return stat.key.rpartition("/")[2]
 
 
 def _deleted(store: Store, stat: Stat) -> bool:

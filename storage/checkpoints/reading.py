@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import uuid
@@ -52,10 +53,12 @@ def restore(store: Store, record: Record, folder: Path) -> Path:
 
 
 def verified_chunk(store: Store, chunk: ChunkRef) -> bytes:
-    """Return a chunk's bytes, or IntegrityError naming it."""
+    """Return a chunk's bytes, plain or from its packed form, or IntegrityError naming it."""
     try:
         data = store.get(chunk.key)
     except NotFoundError:
+        with contextlib.suppress(NotFoundError):
+            return _from_packed(store, chunk)
         raise IntegrityError(
             f"{store.url}/{chunk.key} is missing: expected {chunk.size} B; use an older checkpoint or another copy",
             kind="chunk-missing",
@@ -70,6 +73,12 @@ def verified_chunk(store: Store, chunk: ChunkRef) -> bytes:
             chunk=chunk.digest,
         )
     return data
+
+
+def _from_packed(store: Store, chunk: ChunkRef) -> bytes:
+    from storage.checkpoints.packing import read_packed  # rarely needed, and it brings NumPy and pyarrow
+
+    return read_packed(store, chunk)
 
 
 def _restore_file(store: Store, entry: FileEntry, path: Path, pool: ThreadPoolExecutor) -> None:

@@ -176,10 +176,10 @@ def newest(store: Store, run: str, stage: str) -> tuple[Record | None, tuple[Pas
 
 
 def missing_chunks(store: Store, record: Record) -> tuple[ChunkRef, ...]:
-    """Return the chunks of a checkpoint that a store lacks or has with a wrong size."""
+    """Return the chunks of a checkpoint that a store lacks, plain and packed, or has with a wrong size."""
     with ThreadPoolExecutor(_THREADS) as pool:
-        there = pool.map(lambda chunk: _found(store, chunk), record.chunks)
-        return tuple(chunk for chunk, found in zip(record.chunks, there, strict=True) if found is None)
+        there = pool.map(lambda chunk: _found(store, chunk) or _found_packed(store, chunk), record.chunks)
+        return tuple(chunk for chunk, found in zip(record.chunks, there, strict=True) if not found)
 
 
 def _put_missing(store: Store, folder: Path, record: Record, fresh: datetime) -> None:
@@ -243,6 +243,15 @@ def _found(store: Store, chunk: ChunkRef) -> Stat | None:
     except NotFoundError:
         return None
     return stat if stat.size == chunk.size else None
+
+
+def _found_packed(store: Store, chunk: ChunkRef) -> bool:
+    from storage.checkpoints.packing import packed_key  # rarely needed, and it brings pyarrow
+
+    try:
+        return store.head(packed_key(chunk.digest)).size > 0
+    except NotFoundError:
+        return False
 
 
 def _numbers(key: str) -> tuple[int, int]:
