@@ -116,6 +116,9 @@ async def _deployments(client: PrefectClient) -> dict[str, FoundDeployment]:
             if deployment.flow_id not in flows:
                 flows[deployment.flow_id] = (await client.read_flow(deployment.flow_id)).name
             fields = deployment.model_dump(mode="json", include=set(_COMPARED))
+            # `prefect deploy` writes a schema without the empty part that Prefect's own functions give it.
+            schema = fields["parameter_openapi_schema"] or {}
+            fields["parameter_openapi_schema"] = {"definitions": {}, **schema}
             name = f"{flows[deployment.flow_id]}/{deployment.name}"
             found[name] = FoundDeployment(str(deployment.id), fields, bool(deployment.paused))
         if len(batch) < page:

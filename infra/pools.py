@@ -69,7 +69,7 @@ class Deployment:
             "job_variables": {"command": ENGINE},
             "pull_steps": [{"infra.project.enter": {}}],
             "enforce_parameter_schema": True,
-            "parameter_openapi_schema": dict(self.flow.schema),
+            "parameter_openapi_schema": {"definitions": {}, **self.flow.schema},
         }
 
 

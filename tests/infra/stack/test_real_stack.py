@@ -120,6 +120,7 @@ def test_a_killed_server_comes_back_with_all_it_knew(stack: LocalStack, wish: Wa
     assert stack.start() == ("server",)
     stack.wait_for_server(SERVER_STARTS)
     assert apply(stack.state.api_url, wish, dry_run=True) == ()
+    assert all(program.running for program in stack.status()) and stack.start() == ()
 
 
 def test_one_home_one_stack(stack: LocalStack) -> None:
