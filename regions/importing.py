@@ -58,7 +58,7 @@ def import_skypilot(
     text: str,
     file: str,
     *,
-    region: str,
+    region: str | None,
     source: str,
     as_of: date,
     currency: str = "USD",
@@ -70,18 +70,15 @@ def import_skypilot(
 
     A spot price is the cheapest zone's, with the range over the zones beside it.
     """
+    records = _records(text, file)
+    place = _place(records, file, region)
+    here = [
+        (number, record)
+        for number, record in records
+        if record["Region"] == place and zone in (None, record["AvailabilityZone"])
+    ]
     rows, faults, passed_over = [], [], []
-    reader = csv.DictReader(io.StringIO(text))
-    missing = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
-    if missing:
-        got = ", ".join(reader.fieldnames or ()) or "nothing"
-        fault = Fault(file, 1, "columns", got, ", ".join((*_COLUMNS, *_OPTIONAL)), f"missing: {', '.join(missing)}")
-        raise InputError(f"{file} is no price catalog in the skypilot-csv format:", [fault])
-    seen: set[str] = set()
-    for number, record in enumerate(reader, start=2):
-        seen.add(record["Region"])
-        if record["Region"] != region or (zone is not None and record.get("AvailabilityZone") != zone):
-            continue
+    for number, record in here:
         if not record["InstanceType"]:
             passed_over.append(f"line {number}: {record['AcceleratorName']} is priced without a machine")
             continue
@@ -91,23 +88,40 @@ def import_skypilot(
             faults.append(Fault(file, number, "row", record["InstanceType"], str(error)))
     if faults:
         raise InputError(f"{file} has rows that cannot be read:", faults)
-    if not rows:
-        hint = f"known regions: {', '.join(sorted(seen)[:20])}"
-        raise InputError(
-            f"{file} has no row for it:", [Fault(file, None, "--region", region, "a region of the file", hint)]
-        )
     wanted = frozenset(accelerators)
     facts = {"source": source, "as_of": as_of.isoformat(), "currency": currency}
     offers = []
-    for group in _groups(rows):
-        if wanted and group[0].accelerator not in wanted:
-            continue
+    for group in _groups(row for row in rows if not wanted or row.accelerator in wanted):
         offer = _offer(group, facts)
         if offer is None:
             passed_over.append(f"line {group[0].number}: {group[0].instance} has no price")
         else:
             offers.append(offer)
     return Imported(tuple(_with_ids(offers)), tuple(passed_over))
+
+
+def _records(text: str, file: str) -> list[tuple[int, dict[str, str]]]:
+    """Return the file's rows with their lines; a field that is missing is empty."""
+    reader = csv.DictReader(io.StringIO(text), restkey="")
+    missing = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
+    if missing:
+        got = ", ".join(reader.fieldnames or ()) or "nothing"
+        fault = Fault(file, 1, "columns", got, ", ".join((*_COLUMNS, *_OPTIONAL)), f"missing: {', '.join(missing)}")
+        raise InputError(f"{file} is no price catalog in the skypilot-csv format:", [fault])
+    names = (*_COLUMNS, *_OPTIONAL)
+    return [(number, {name: row.get(name) or "" for name in names}) for number, row in enumerate(reader, start=2)]
+
+
+def _place(records: list[tuple[int, dict[str, str]]], file: str, wanted: str | None) -> str:
+    """Return the region to import: the one asked for, or the only one there is."""
+    known = sorted({record["Region"] for _, record in records})
+    if wanted is None and len(known) == 1:
+        return known[0]
+    if wanted is None or wanted not in known:
+        hint = f"known regions: {', '.join(known[:40])}"
+        fault = Fault(file, None, "--region", wanted or "nothing", "a region of the file", hint)
+        raise InputError(f"{file} has no row for that region:", [fault])
+    return wanted
 
 
 def _row(number: int, record: Mapping[str, str], sentinels: frozenset[Decimal]) -> _Row:
@@ -125,12 +139,12 @@ def _row(number: int, record: Mapping[str, str], sentinels: frozenset[Decimal]) 
         count=count,
         vcpus=int(vcpus),
         memory=_number(record["MemoryGiB"], "MemoryGiB") or Decimal(0),
-        accelerator_memory=_gpu_memory(record.get("GpuInfo") or ""),
+        accelerator_memory=_gpu_memory(record["GpuInfo"]),
         price=price,
         # A spot price equal to the list price is what clouds report where they have none to give.
         spot=spot if spot != price else None,
-        zone=record.get("AvailabilityZone") or "",
-        arch=record.get("Arch") or "",
+        zone=record["AvailabilityZone"],
+        arch=record["Arch"],
     )
 
 
@@ -192,7 +206,7 @@ def _price(text: str, column: str, sentinels: frozenset[Decimal]) -> Decimal | N
 
 
 def _number(text: str, column: str) -> Decimal | None:
-    text = (text or "").strip()
+    text = text.strip()
     if not text or text.lower() == "nan":
         return None
     try:

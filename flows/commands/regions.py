@@ -130,7 +130,7 @@ def prices(
 def import_(
     file: Annotated[Path, typer.Argument(help="The price catalog.")],
     source_format: Annotated[CatalogFormat, typer.Option("--from", help="Its format.")] = CatalogFormat.skypilot_csv,
-    region: Annotated[str, typer.Option(help="The region's name in the catalog, such as us-east-1.")] = "",
+    region: Annotated[str | None, typer.Option(help="Its name in the catalog, such as us-east-1.")] = None,
     zone: Annotated[str | None, typer.Option(help="Only this availability zone.")] = None,
     accelerator: Annotated[list[str] | None, typer.Option(help="Only these accelerators (may be repeated).")] = None,
     currency: Annotated[str, typer.Option(help="The catalog's currency.")] = "USD",
