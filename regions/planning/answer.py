@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from datetime import datetime
 
 import numpy as np
 
@@ -14,11 +16,10 @@ from regions.planning.world import World
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A searched world: the table, and a bound below every plan on its grid (in the search's units)."""
+    """A searched world: its grid and the table; costs are in the search's units."""
 
     grid: Grid
     table: Table
-    bound: Table | None = None
 
     @property
     def least(self) -> int | None:
@@ -38,27 +39,45 @@ class Answer:
 
 
 def solve(world: World, detail: Detail = FINE) -> Answer:
-    """Search a world. With more regions than the exact search can remember replicas for, bound it from below as well.
+    """Search a world. With more regions than the exact search can remember replicas for, it copies to the best of them.
 
-    The bound lets every copy after the first be free; the plan may copy to those regions the bound's best path and the
-    cheapest prices point to.
+    Those are the regions on the best path were every copy after the first free, then the cheapest on average.
     """
-    lacking = [region for region in world.regions if any(region in load.missing for load in world.loads)]
+    grid = lay(world, detail, _replicas(world, detail))
+    return Answer(grid, search(grid.instance))
+
+
+def bound(world: World, detail: Detail, finish: datetime) -> int | None:
+    """Return what no plan of the world that is done by then can cost less than (whole units), None if none is possible.
+
+    Work is rounded the hopeful way, and with too many regions for exact replicas every copy after the first is free.
+    """
+    lacking = _lacking(world)
+    shared = dict.fromkeys(lacking, 0) if len(lacking) > MOST_REPLICAS else None
+    grid = lay(world, detail, shared, hopeful=True)
+    table = search(grid.instance)
+    last = int(np.searchsorted(grid.instance.instants, math.ceil(finish.timestamp())))
+    least = int(table.done[: last + 1].min())
+    return least if least < NEVER else None
+
+
+def _lacking(world: World) -> list[str]:
+    return [region for region in world.regions if any(region in load.missing for load in world.loads)]
+
+
+def _replicas(world: World, detail: Detail) -> dict[str, int] | None:
+    lacking = _lacking(world)
     if len(lacking) <= MOST_REPLICAS:
-        grid = lay(world, detail)
-        return Answer(grid, search(grid.instance))
+        return None
     shared = lay(world, detail, dict.fromkeys(lacking, 0))
-    bound = search(shared.instance)
-    chosen = _promising(shared, bound, lacking)
-    grid = lay(world, detail, {region: bit for bit, region in enumerate(chosen)})
-    return Answer(grid, search(grid.instance), bound)
+    return {region: bit for bit, region in enumerate(_promising(shared, search(shared.instance), lacking))}
 
 
-def _promising(grid: Grid, bound: Table, lacking: list[str]) -> list[str]:
-    """Return the regions worth copying to: those on the bound's best path, then the cheapest on average."""
+def _promising(grid: Grid, table: Table, lacking: list[str]) -> list[str]:
+    """Return the regions worth copying to: those on the best path, then the cheapest on average."""
     visited: list[str] = []
-    if int(bound.done.min()) < NEVER:
-        for arc in bound.path(int(bound.done.argmin())):
+    if int(table.done.min()) < NEVER:
+        for arc in table.path(int(table.done.argmin())):
             name = grid.world.regions[arc.target]
             if name in lacking and name not in visited:
                 visited.append(name)

@@ -33,8 +33,8 @@ class Detail:
     """How fine a grid may be: most slots, most quanta, and most states in all (the search's time and memory)."""
 
     slots: int = 700
-    quanta: int = 500
-    states: int = 12_000_000
+    quanta: int = 1500
+    states: int = 30_000_000
 
 
 FINE = Detail()
@@ -50,10 +50,14 @@ class Grid:
     quantum: tuple[Fraction, ...]
 
 
-def lay(world: World, detail: Detail = FINE, replicas: Mapping[str, int] | None = None) -> Grid:
+def lay(
+    world: World, detail: Detail = FINE, replicas: Mapping[str, int] | None = None, *, hopeful: bool = False
+) -> Grid:
     """Return the world on a grid. `replicas`: the mask's bit of each region that may hold new ones (None: one each).
 
     Regions that share a bit are all supplied by the first copy to any of them: a bound from below, not a plan.
+    A `hopeful` grid rounds work up instead of down and leaves out what is no money: its least cost is below that of
+    every plan whose legs start and stop at its instants, however finely their work is counted.
     """
     names = {name: index for index, name in enumerate(world.regions)}
     lacks = np.array([[name in load.missing for name in world.regions] for load in world.loads])
@@ -64,15 +68,16 @@ def lay(world: World, detail: Detail = FINE, replicas: Mapping[str, int] | None 
     step = next((step for step in STEPS if (world.end - world.start) <= step * detail.slots), STEPS[-1])
     instants = _instants(world, step, detail)
     quantum = _quanta(world, step, detail.quanta)
-    pieces = [math.ceil(load.remaining / size) for load, size in zip(world.loads, quantum, strict=True)]
+    sizes = [load.remaining / size for load, size in zip(world.loads, quantum, strict=True)]
+    pieces = [max(1, math.floor(size)) if hopeful else math.ceil(size) for size in sizes]
     begun = world.loads[0].total > world.loads[0].remaining
     # A stage that has begun carries its checkpoint: one quantum counts as done so that the search sees it begun.
     borders = np.concatenate([[0], np.cumsum([pieces[0] + begun, *pieces[1:]])]).astype(np.int64)
     replica_bit = np.array([bits.get(name, -1) for name in world.regions], np.int64)
     first = [names[name] for name in world.first]
     mask = sum(1 << int(replica_bit[index]) for index in first[:1] if replica_bit[index] >= 0 and world.running)
-    sites = _Sites(world, instants, step, quantum)
-    lag, fee = _moves(world)
+    sites = _Sites(world, instants, step, quantum, hopeful)
+    lag, fee = _moves(world, 0 if hopeful else EFFORT)
     running = world.sites.index(world.running) if world.running is not None else -1
     instance = Instance(
         instants=instants,
@@ -96,7 +101,7 @@ def lay(world: World, detail: Detail = FINE, replicas: Mapping[str, int] | None 
         first_work=int(begun),
         first_mask=mask,
         first_site=running,
-        stop_penalty=_penalty(world, instants),
+        stop_penalty=None if hopeful else _penalty(world, instants),
     )
     return Grid(world, instance, quantum)
 
@@ -153,7 +158,7 @@ def _quanta(world: World, step: int, most: int) -> tuple[Fraction, ...]:
 class _Sites:
     """The arrays that have a row per site."""
 
-    def __init__(self, world: World, instants: Ints, step: int, quantum: tuple[Fraction, ...]) -> None:
+    def __init__(self, world: World, instants: Ints, step: int, quantum: tuple[Fraction, ...], hopeful: bool) -> None:
         slots, anchor = len(instants) - 1, world.start - world.start % step
         shape = (len(world.sites), slots)
         self.rent = np.full(shape, NEVER)
@@ -162,6 +167,9 @@ class _Sites:
         for row, site in enumerate(world.sites):
             self.rent[row] = rents(site, instants)
             pace = _Pace(site.speed / quantum[site.stage], int(instants[-1]) - anchor)
+            if hopeful:
+                self._hopeful_starts(row, site, instants, pace, anchor)
+                continue
             load = world.loads[site.stage]
             every = world.request.checkpoint_of(load.stage).every.total_seconds()
             worth = math.ceil(min(Fraction(every), load.remaining / site.speed))
@@ -187,6 +195,20 @@ class _Sites:
         due = np.minimum(instants[last], instants[:-1] + max(site.startup, site.minimum))
         fixed = _paid_until(due, instants, paid, self.rent[row]) - paid[begin]
         self.start_fixed[row] = np.where(possible, fixed + EFFORT, NEVER)
+        self.start_rent[row] = np.where(possible, paid[last] - paid[begin] - fixed, NEVER)
+
+    def _hopeful_starts(self, row: int, site: Site, instants: Ints, pace: _Pace, anchor: int) -> None:
+        """Round for a bound: a leg gains ceiling(work until its end) minus floor(work until its first step)."""
+        done = pace.ceiling(instants - anchor)
+        self.gain[row] = np.diff(np.concatenate([pace.floor(instants[:1] - anchor), done[1:]]))
+        shut = np.concatenate([[0], np.cumsum(self.rent[row] >= NEVER)])
+        paid = np.concatenate([[0], np.cumsum(np.where(self.rent[row] < NEVER, self.rent[row], 0))])
+        begin, working = np.arange(len(instants) - 1), instants[:-1] - anchor + site.startup
+        last, possible = _open_until(instants - anchor, np.maximum(working, instants[:-1] - anchor + 1), shut)
+        fixed = _paid_until(instants[:-1] + site.startup, instants, paid, self.rent[row]) - paid[begin]
+        self.start_span[row] = np.where(possible, last - begin, 0)
+        self.start_gain[row] = np.where(possible, done[last] - pace.floor(working), 0)
+        self.start_fixed[row] = np.where(possible, fixed, NEVER)
         self.start_rent[row] = np.where(possible, paid[last] - paid[begin] - fixed, NEVER)
 
 
@@ -259,7 +281,7 @@ def _keep(world: World, instants: Ints, bits: Mapping[str, int], count: int) -> 
     return keep
 
 
-def _moves(world: World) -> tuple[Ints, Ints]:
+def _moves(world: World, effort: int) -> tuple[Ints, Ints]:
     count = len(world.regions)
     lag = np.full((len(world.loads), 2, 2, count, count), -1, np.int64)
     fee = np.zeros_like(lag)
@@ -276,7 +298,7 @@ def _moves(world: World) -> tuple[Ints, Ints]:
                         tour = stage == 0 and not begun and source not in world.first
                         if route is not None and not tour:
                             lag[stage, begun, with_inputs, i, j] = route.seconds(size)
-                            fee[stage, begun, with_inputs, i, j] = math.ceil(route.price * size * UNIT) + EFFORT
+                            fee[stage, begun, with_inputs, i, j] = math.ceil(route.price * size * UNIT) + effort
     return lag, fee
 
 

@@ -12,7 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from regions.model import Catalog
-from regions.planning.answer import Answer, solve
+from regions.planning.answer import Answer, bound, solve
 from regions.planning.baselines import baselines
 from regions.planning.explain import nearest_wishes, rejections, saving_by_basis
 from regions.planning.grid import FINE, UNIT, Detail
@@ -56,7 +56,7 @@ def plan(request: RunRequest, catalog: Catalog, situation: Situation, now: datet
         deadline=deadline,
         feasible=bool(legs),
         cost=total_of(legs) if legs else None,
-        lower_bound=None if answer is None or finish is None else _bound(answer, finish, total_of(legs)),
+        lower_bound=_bound(world, detail, legs),
         baselines=bases,
         saving_by_basis=saving_by_basis(legs, bases["home_now"]),
         rejected=(),
@@ -80,10 +80,12 @@ def _choose(table: Table, objective: str, budget: Decimal | None) -> int | None:
     return points[0][0] if objective == "time" else points[-1][0]
 
 
-def _bound(answer: Answer, finish: int, cost: Decimal) -> Decimal:
-    """Return what no plan on the grid that is done by then can go below (never above the plan's own cost)."""
-    table = answer.bound or answer.table
-    return min(cost, _rough(int(table.done[: finish + 1].min())))
+def _bound(world: World, detail: Detail, legs: tuple[PlannedLeg, ...]) -> Decimal | None:
+    """Return what no plan that is done as early can cost less than (and never more than this one costs)."""
+    if not legs:
+        return None
+    least = bound(world, detail, legs[-1].end)
+    return None if least is None else min(total_of(legs), money(Fraction(least, UNIT)))
 
 
 def _frontier(answer: Answer) -> tuple[Point, ...]:
