@@ -30,6 +30,7 @@ from flows.settings import PROJECT, Settings
 from flows.sites import Sites
 from flows.watching import look
 from infra.stack import Extra, LocalStack, StackPlan
+from infra.stack.ports import free_port
 from regions.clock import SystemClock, parse_clock
 from regions.errors import OutsideError, PlanError
 from storage.objects import open_store
@@ -80,6 +81,7 @@ class Demo:
             home=scratch,
             limits=dict.fromkeys(REGIONS, 2),
             stores="s3",
+            port=free_port(),  # the usual one stays free for `nightrelay up`
             extras=(Extra("sweep", "flows.sweep"),),
             control={"NIGHTRELAY_CATALOG": str(catalog), **shown},
             shared=shown,

@@ -27,6 +27,7 @@ from flows.journal import Journal
 from flows.rows import LIVE, LegRow, RunRow
 from flows.settings import PROJECT, Settings
 from infra.stack import Extra, LocalStack, StackPlan
+from infra.stack.ports import free_port
 from regions.clock import SystemClock, parse_clock
 from storage.checkpoints import content_of
 
@@ -159,7 +160,7 @@ def world(scratch: Path, *, limit: int = 4) -> Iterator[World]:
         home=scratch / "home",
         limits=dict.fromkeys(REGIONS, limit),
         stores="s3",
-        port=None,
+        port=free_port(),  # 4200 may be a developer's own
         extras=(Extra("sweep", "flows.sweep"),),
         control={"NIGHTRELAY_CATALOG": str(PROJECT / "regions" / "catalog"), **shown},
         shared=shown,
