@@ -52,13 +52,17 @@ def bound(world: World, detail: Detail, finish: datetime) -> int | None:
 
     Work is rounded the hopeful way, and with too many regions for exact replicas every copy after the first is free.
     """
-    lacking = _lacking(world)
-    shared = dict.fromkeys(lacking, 0) if len(lacking) > MOST_REPLICAS else None
-    grid = lay(world, detail, shared, hopeful=True)
+    grid = lay(world, detail, supplied_by_one_copy(world), hopeful=True)
     table = search(grid.instance)
     last = int(np.searchsorted(grid.instance.instants, math.ceil(finish.timestamp())))
     least = int(table.done[: last + 1].min())
     return least if least < NEVER else None
+
+
+def supplied_by_one_copy(world: World) -> dict[str, int] | None:
+    """Return the replica bits of a bound: exact for few regions, one bit for all of them where they are many."""
+    lacking = _lacking(world)
+    return dict.fromkeys(lacking, 0) if len(lacking) > MOST_REPLICAS else None
 
 
 def _lacking(world: World) -> list[str]:
