@@ -17,6 +17,7 @@ from pydantic.functional_validators import AfterValidator
 
 from regions.documents import nearest
 from regions.units import parse_bandwidth, parse_duration, parse_power, parse_share, parse_size
+from regions.zones import zone_names
 
 _DECIMAL = re.compile(r"[-+]?(\d+(\.\d+)?|\.\d+)")
 _TIME = re.compile(r"([01]?\d|2[0-4]):([0-5]\d)(?::([0-5]\d))?")
@@ -188,8 +189,6 @@ def _priced(value: Any, facts: dict[str, Any]) -> Any:
 
 def known_zone(value: str) -> str:
     """Return the zone if the tz database knows it, else refuse it with the nearest name."""
-    from regions.zones import zone_names
-
     names = zone_names()
     if value in names:
         return value

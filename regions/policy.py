@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from regions.fields import Amount, Count, Currency, Day, Duration, Name, Names, Ratio, Section, Share, Size
+from regions.fields import Amount, Count, Currency, Day, Duration, Names, Ratio, Section, Share, Size
 
 StageKind = Literal["preprocess", "pretrain", "finetune", "tune", "validate", "export"]
 ModelClass = Literal["small", "large"]
@@ -18,7 +18,7 @@ PriorityClass = Literal["core", "important", "normal"]
 class Speed(Section):
     """How fast an accelerator does a kind of stage, as a multiple of the template's reference, and who measured it."""
 
-    rate: Amount
+    rate: Annotated[Amount, Field(gt=0)]
     basis: Literal["list", "quote", "contract", "observed", "derived", "recalled", "estimate", "claim"] = "estimate"
     source: str = "not stated"
     as_of: Day | None = None
@@ -166,6 +166,6 @@ def relative_rate(template: Template, accelerator: str, known: str, rate: Decima
 
 
 __all__ = [
-    "Elasticity", "Limits", "ModelClass", "Name", "Policy", "Preemption", "Priority", "PriorityClass", "Retention",
+    "Elasticity", "Limits", "ModelClass", "Policy", "Preemption", "Priority", "PriorityClass", "Retention",
     "Speed", "StageKind", "Template", "Tiers", "relative_rate",
 ]  # fmt: skip

@@ -137,3 +137,13 @@ def test_the_real_command_answers_with_its_exit_codes(folder: Path) -> None:
     assert code("prices", "here") == 0
     assert code("prices", "plain") == 1
     assert code("prices", "nowhere") == 2
+
+
+def test_fit_answers_by_price_per_unit_of_work() -> None:
+    result = invoke("fit", "pretrain", "--parameters", "100000000", "--json", "--currency", "CNY")
+    document = json.loads(result.stdout)
+    assert (result.exit_code, document["model"]) == (0, "small")
+    assert {"region", "offer", "accelerator", "fraction", "price", "currency", "per_work"} == set(
+        document["candidates"][0]
+    )
+    assert "offers are left out" in invoke("fit", "export").stdout
