@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 from infra.keeping import MARK, Program
 from infra.stack.environment import (
@@ -20,9 +19,6 @@ from infra.stack.environment import (
 from infra.stack.plan import CONTROL, SERVER, StackPlan
 from infra.stack.ports import HOST
 from infra.stack.state import StackState
-
-PROJECT = Path(__file__).resolve().parents[2]
-"""The checkout that holds flows, examples and the rest."""
 
 
 def sites_of(plan: StackPlan, state: StackState) -> dict[str, Site]:
