@@ -68,12 +68,10 @@ class Keeping:
 
     def start(self, program: Program) -> int:
         """Start a program and return its pid; OutsideError where nothing came of it. A name may be used again."""
+        program.log.parent.mkdir(parents=True, exist_ok=True)
+        self._listen(0.0)  # The last words about an earlier program of this name are not about this one.
         for said in (self.pids, self.codes, self._refused):
             said.pop(program.name, None)
-        program.log.parent.mkdir(parents=True, exist_ok=True)
-        self._listen(0.0)
-        for known in (self.pids, self.codes, self._refused):  # of an earlier program of this name
-            known.pop(program.name, None)  # type: ignore[attr-defined]
         order = {
             "do": "start",
             "name": program.name,
