@@ -20,7 +20,7 @@ from flows.requests import Asked
 from flows.rows import RunRow
 from flows.settings import Settings
 from flows.sites import Sites
-from flows.situation import situation_of
+from flows.situation import observed_startup, situation_of, with_startup
 from regions.planning.problem import Plan, PlannedLeg, Situation
 from regions.planning.request import RunRequest
 from regions.planning.single import plan
@@ -96,11 +96,13 @@ class Driver:
         now = self._clock.monotonic()
         if self._planned is not None and self._planned[0] == facts and now - self._planned[1] < FRESH:
             return self._planned[2]
-        situation, at = self._situation(live), self._clock.now()
-        made = plan(self._request, self._catalog, situation, at)
+        situation, at, catalog = self._situation(live), self._clock.now(), self._catalog
+        if (startup := observed_startup(self._journal.legs(self._run.id))) is not None:
+            catalog = with_startup(catalog, startup * self._clock.speed)
+        made = plan(self._request, catalog, situation, at)
         if not made.legs and self._journal.legs(self._run.id):
             # A run under way that cannot keep its promise any more is not thrown away: it goes on, as fast as it can.
-            made = plan(soonest(self._request), self._catalog, situation, at)
+            made = plan(soonest(self._request), catalog, situation, at)
         self._planned = (facts, now, made)
         self._acts.keep_plan(made)
         return made

@@ -174,6 +174,7 @@ class Legwork:
             started_real=self._signals.started_real,
             ended_at=self._clock.now(),
             ended_real=self._clock.real(),
+            first_step_real=trained.first_step_real,
             received=self._received,
             handed_bytes=sum(self._received.values()),
             handed_seconds=self._handed_seconds,

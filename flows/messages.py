@@ -155,6 +155,8 @@ class Report(Message):
     ended_at: datetime
     started_real: datetime
     ended_real: datetime
+    first_step_real: datetime | None = None
+    """When the trainer had done its first step here."""
     received: dict[str, int] = {}
     """Bytes brought from other regions' stores, by region."""
     handed_bytes: int

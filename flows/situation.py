@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 from flows.history import committed_step
 from flows.messages import Report
 from flows.rows import CheckpointRow, LegRow, RunRow
+from regions.model import Catalog, Offer
 from regions.planning.problem import CurrentLeg, Located, Refusal, Situation
 from regions.planning.request import RunRequest
 
@@ -74,6 +77,34 @@ def observed_rates(
             # A thousandth is finer than any pace can be measured, and keeps plans readable.
             rates[leg.stage, accelerator] = Fraction(round(1000 * done / hours / leg.width), 1000)
     return rates
+
+
+def observed_startup(legs: Sequence[LegRow]) -> timedelta | None:
+    """Return how long (real time) legs took lately from being asked for to their first step, without their waiting.
+
+    A leg that never came to a step took at least as long as it lived. None where no leg has ended with a report.
+    """
+    took = []
+    for leg in legs:
+        if leg.report is None or leg.outcome == "dismissed":
+            continue
+        report = Report.model_validate(leg.report)
+        waits = (span.end_real - span.start_real for span in report.phases if span.phase == "waiting")
+        took.append((report.first_step_real or report.ended_real) - leg.launched_real - sum(waits, timedelta()))
+    return max(took[-3:], default=None)
+
+
+def with_startup(catalog: Catalog, startup: timedelta) -> Catalog:
+    """Return the catalog with every offer's startup at least so long (run time): what was seen wins over a promise."""
+
+    def slower(offer: Offer) -> Offer:
+        return offer.model_copy(update={"startup": max(offer.startup, startup)})
+
+    regions = {
+        name: region.model_copy(update={"offers": tuple(slower(offer) for offer in region.offers)})
+        for name, region in catalog.regions.items()
+    }
+    return replace(catalog, regions=MappingProxyType(regions))
 
 
 def _current(leg: LegRow) -> CurrentLeg:

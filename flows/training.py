@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -51,6 +52,7 @@ class Trained:
     losses: tuple[tuple[int, float], ...] = ()
     sample: str = ""
     exact: Literal["bits", "sequence", "first"] = "first"
+    first_step_real: datetime | None = None
     pid: int | None = None
 
 
@@ -221,6 +223,8 @@ class Training:
             self._silence.hear(said, self._clock.monotonic())
             if said.step is not None and said.loss is not None:
                 self._losses.append((said.step, said.loss))
+            if said.step is not None and said.step > self.trained.from_step and self.trained.first_step_real is None:
+                self.trained = replace(self.trained, first_step_real=self._clock.real())
         latest = self._progress.latest
         facts = {"step": latest.step, "loss": latest.loss, "samples_per_second": latest.samples_per_second}
         self._signals.tell(**{name: value for name, value in facts.items() if value is not None})
