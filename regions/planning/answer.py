@@ -10,7 +10,8 @@ import numpy as np
 
 from regions.planning.grid import FINE, MOST_REPLICAS, Detail, Grid, lay
 from regions.planning.instance import NEVER
-from regions.planning.search import Table, search
+from regions.planning.paths import Table
+from regions.planning.search import search
 from regions.planning.world import World
 
 

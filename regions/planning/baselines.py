@@ -15,9 +15,10 @@ from decimal import Decimal
 from fractions import Fraction
 
 from regions.planning.legs import money, rent_of
+from regions.planning.loads import Load
 from regions.planning.problem import Baseline
 from regions.planning.sites import Rent, Site
-from regions.planning.world import Load, World
+from regions.planning.world import World
 
 CHEAP_SHARE = Fraction(1, 12)
 """Cheap hours are those at or below the price that holds for at least this share of the time (2 h a day)."""

@@ -22,11 +22,12 @@ from fractions import Fraction
 from regions.errors import RequestError
 from regions.model import Catalog
 from regions.planning.answer import supplied_by_one_copy
-from regions.planning.grid import UNIT, Detail, lay
+from regions.planning.grid import Detail, lay
 from regions.planning.instance import NEVER
 from regions.planning.legs import legs_of, money, total_of
 from regions.planning.problem import PlannedLeg, Situation
 from regions.planning.request import RunRequest
+from regions.planning.rows import UNIT
 from regions.planning.search import search
 from regions.planning.sharing import Place, Toll, Use, at_tolls, left_over, quotas_of, uses_of
 from regions.planning.world import World, look

@@ -14,9 +14,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from regions.planning.grid import EFFORT, UNIT, Grid
+from regions.planning.grid import Grid
+from regions.planning.paths import Arc, lying_cost
 from regions.planning.problem import Cost, PlannedHandoff, PlannedLeg
-from regions.planning.search import Arc, lying_cost
+from regions.planning.rows import EFFORT, UNIT
 from regions.planning.sites import Site
 
 PUNCTUAL = 60

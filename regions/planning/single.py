@@ -15,11 +15,12 @@ from regions.model import Catalog
 from regions.planning.answer import Answer, bound, solve
 from regions.planning.baselines import baselines
 from regions.planning.explain import nearest_wishes, rejections, saving_by_basis
-from regions.planning.grid import FINE, UNIT, Detail
+from regions.planning.grid import FINE, Detail
 from regions.planning.legs import legs_of, money, total_of
+from regions.planning.paths import Table
 from regions.planning.problem import Baseline, Plan, PlannedLeg, Point, Situation
 from regions.planning.request import RunRequest
-from regions.planning.search import Table
+from regions.planning.rows import UNIT
 from regions.planning.world import World, look
 
 BEYOND = timedelta(days=7)
