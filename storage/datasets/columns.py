@@ -51,7 +51,7 @@ class FixedColumn:
 
     def place(self, room: NDArray[Any], where: Rows, rows: Rows) -> None:
         """Copy rows."""
-        room[where] = self.view[rows]
+        room[where] = self.view.take(rows, axis=0)
 
 
 class BytesColumn:

@@ -6,6 +6,7 @@ need; the bytes in flight begin at 32 MiB (160 MiB/s at 80 ms) and grow while th
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,11 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from storage.datasets.cache import BlockCache
-from storage.datasets.columns import Block, Column, Decoder
+from storage.datasets.columns import Block, Column, Decoder, FixedColumn
 from storage.datasets.places import Places
 
 _FETCHERS = 32
 _FIRST_BUDGET = 32 << 20
+_SPARE = 3
+"""Rooms kept for use again."""
+_UNUSED = 3
+"""References to a room that no batch looks into: the list's, the loop's, and the question's own."""
 
 
 def in_order_of_need(blocks: NDArray[np.int64]) -> list[int]:
@@ -40,6 +45,7 @@ class Feed:
         self._in_flight = 0
         self._budget, self._most = min(_FIRST_BUDGET, most_in_flight), most_in_flight
         self._pool: ThreadPoolExecutor | None = None
+        self._rooms: dict[int, list[NDArray[Any]]] = {}
 
     @property
     def hungry(self) -> bool:
@@ -48,6 +54,8 @@ class Feed:
 
     def want(self, blocks: Iterable[int]) -> None:
         """Begin to fetch what is not on this machine, in this order."""
+        if self._places.all_local:
+            return
         for block in blocks:
             if block in self._columns or block in self._flying or self._places.is_local(block):
                 continue
@@ -66,12 +74,28 @@ class Feed:
             self._columns.move_to_end(block)
         return columns
 
+    def room(self, index: int, column: Column, count: int) -> Any:
+        """Return room for `count` rows of the column of this index.
+
+        Memory whose batches nobody holds any more is used again: fresh pages cost as much as copying the rows.
+        """
+        if not isinstance(column, FixedColumn):
+            return column.room(count)
+        rooms = self._rooms.setdefault(index, [])
+        for room in rooms:
+            if len(room) >= count and sys.getrefcount(room) == _UNUSED:
+                return room[:count]
+        rooms[:] = [room for room in rooms if len(room) >= count][-_SPARE:]
+        rooms.append(column.room(count))
+        return rooms[-1][:count]
+
     def close(self) -> None:
         """Let go of threads and bytes."""
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
         self._pool = None
         self._columns.clear()
+        self._rooms.clear()
         self._flying.clear()
         self._in_flight = 0
 

@@ -34,7 +34,7 @@ from storage.datasets.reading import Batch, Reading
 from storage.datasets.taking import Taker
 from storage.objects import open_store
 
-_GROUP_BYTES = 8 << 20
+_GROUP_BYTES = 16 << 20
 """Batches are gathered together up to this size: the cost of one NumPy call is shared by all their rows."""
 
 
@@ -230,7 +230,7 @@ class Reader:
         by_block = np.argsort(blocks, kind="stable")
         ordered = blocks[by_block]
         columns = feed.get(int(ordered[0] if len(ordered) else self.data_blocks[0]))
-        rooms = [column.room(len(ordered)) for column in columns]
+        rooms = [feed.room(index, column, len(ordered)) for index, column in enumerate(columns)]
         cuts = [0, *(np.flatnonzero(np.diff(ordered)) + 1).tolist(), len(ordered)]
         for start, end in pairwise(cuts if len(ordered) else []):
             where = by_block[start:end]

@@ -81,15 +81,17 @@ class Places:
         self.manifest = manifest
         self._places = tuple(places)
         self._first_block = np.concatenate(([0], np.cumsum([shard.blocks for shard in manifest.shards])))
+        self._shard_of_block = np.repeat(np.arange(len(manifest.shards)), [shard.blocks for shard in manifest.shards])
         self._maps: dict[int, mmap.mmap] = {}
         self._lock = threading.Lock()
         self._faults: dict[int, list[str]] = {}
         self._checked = np.zeros(len(manifest.blocks.rows), np.bool_)  # blocks of mapped files, verified on first touch
         self._usable = self._check_sizes()
+        self._local = [self._path(number, places[0]) is not None for number, places in enumerate(self._usable)]
 
     def shard_of(self, block: int) -> int:
         """Return the number of the shard that holds a block."""
-        return int(np.searchsorted(self._first_block, block, side="right")) - 1
+        return int(self._shard_of_block[block])
 
     def number_in_shard(self, block: int) -> int:
         """Return which block of its shard a block is."""
@@ -99,10 +101,14 @@ class Places:
         """Return a shard's last block (of a Parquet file: its footer)."""
         return int(self._first_block[shard + 1]) - 1
 
+    @property
+    def all_local(self) -> bool:
+        """Whether nothing has to be fetched."""
+        return all(self._local)
+
     def is_local(self, block: int) -> bool:
         """Say whether a block's shard is a file of this machine."""
-        shard = self.shard_of(block)
-        return self._path(shard, self._usable[shard][0]) is not None
+        return bool(self._local[self._shard_of_block[block]])
 
     def read(self, block: int) -> Any:
         """Return the verified bytes of a block. Safe to call from many threads."""
@@ -176,10 +182,12 @@ class Places:
             self._faults.setdefault(shard, []).append(f"{place}: {why}")
             places.pop(0)
             self._maps.pop(shard, None)
+            self._local[shard] = bool(places) and self._path(shard, places[0]) is not None
             first = int(self._first_block[shard])
             self._checked[first : first + self.manifest.shards[shard].blocks] = False
             if place is self._places[0] and places:
                 self._heal(shard, places)
+                self._local[shard] = self._path(shard, places[0]) is not None
 
     def _range(self, shard: int, place: Place, block: int) -> Any:
         table, entry = self.manifest.blocks, self.manifest.shards[shard]
