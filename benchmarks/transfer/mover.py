@@ -153,7 +153,7 @@ def obstore(task: dict[str, Any]) -> Job:
     def move(row: tuple[str, str, str]) -> None:
         key, here, there = row
         if source and target:
-            client.put(target, key, client.get(source, key))
+            client.put(target, key, client.get(source, key).bytes())
         elif source:
             with Path(there).open("wb") as file:
                 for piece in client.get(source, key):

@@ -39,7 +39,20 @@ def served(programs: Path, folder: Path) -> Iterator[str]:
         port = probe.getsockname()[1]
     folder.mkdir(parents=True, exist_ok=True)
     server = subprocess.Popen(
-        [programs / "rclone", "serve", "s3", str(folder), "--addr", f"127.0.0.1:{port}", "--auth-key", ",".join(KEYS)],
+        [
+            programs / "rclone",
+            "serve",
+            "s3",
+            str(folder),
+            "--addr",
+            f"127.0.0.1:{port}",
+            "--auth-key",
+            ",".join(KEYS),
+            "--dir-cache-time",
+            "0s",
+            "--poll-interval",
+            "0",
+        ],  # the benchmark makes buckets and files behind its back
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

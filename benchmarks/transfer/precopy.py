@@ -12,7 +12,7 @@ from storage.objects.limiting import Limiting
 
 CHUNK, CHUNKS = 1 << 20, 192
 CHANGED = 24
-"""Chunks that the last steps of the leg change: optimizer state and head, an eighth of a checkpoint with frozen parts."""
+"""Chunks that the last steps of the leg change: optimizer state and head, an eighth of what is partly frozen."""
 RATE = 100e6
 
 

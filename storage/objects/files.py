@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import fcntl
 import functools
 import mmap
 import os
@@ -19,6 +20,8 @@ from storage.objects.interface import Body, FileRange
 _FICLONE = 0x40049409
 _MAPPED_FROM = 1 << 20
 """From this size on a file is mapped to be hashed; below, one read is cheaper than the page faults."""
+_no_clones: set[int] = set()
+"""Devices whose file systems said that they cannot clone: asking once is enough."""
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -79,13 +82,14 @@ def _copy_range(body: FileRange, descriptor: int, offset: int) -> None:
 
 def _cloned(body: FileRange, descriptor: int, offset: int) -> bool:
     """Share the source's blocks (btrfs, XFS) where the range is a whole file; False where that cannot be done."""
-    import fcntl
-
-    if body.offset or offset or os.fstat(body.descriptor).st_size != body.size or not body.size:
+    status = os.fstat(body.descriptor)
+    if body.offset or offset or status.st_size != body.size or not body.size or status.st_dev in _no_clones:
         return False
     try:
         fcntl.ioctl(descriptor, _FICLONE, body.descriptor)
-    except OSError:
+    except OSError as error:
+        if error.errno in (errno.EOPNOTSUPP, errno.ENOTTY):
+            _no_clones.add(status.st_dev)
         return False
     return True
 

@@ -7,6 +7,7 @@ have been carried out.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import select
@@ -91,7 +92,7 @@ class HttpPool:
                 return connection
             connection.close()
         try:
-            return _Connection(self._dial())
+            return _Connection(self._dial(), self._timeout)
         except OSError as error:
             raise self._broken(error, "connect", sent=False) from error
 
@@ -118,8 +119,8 @@ class HttpPool:
 class _Connection:
     """One connection and the bytes read beyond the last reply."""
 
-    def __init__(self, dialled: socket.socket) -> None:
-        self._socket = dialled
+    def __init__(self, dialled: socket.socket, patience: float) -> None:
+        self._socket, self._patience = dialled, patience
         self._plain = not isinstance(dialled, ssl.SSLSocket)
         self._rest = b""
         self.sent = False
@@ -145,36 +146,55 @@ class _Connection:
             lines.append(f"content-length: {size}")
         head = ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
         try:
-            self._send(head, body, size)
+            whole = self._send(head, body, size)
         except (BrokenPipeError, ConnectionResetError):
             if not self._watch.poll(0):  # the server may have answered before it hung up
                 raise
-            return self._reply(method, into)[0], False
-        return self._reply(method, into)
+            whole = False
+        reply, reusable = self._reply(method, into)
+        return reply, reusable and whole
 
-    def _send(self, head: bytes, body: Body, size: int) -> None:
+    def _send(self, head: bytes, body: Body, size: int) -> bool:
+        """Send a request; return false where the server answered before it had the whole body."""
         self.sent = True
-        if isinstance(body, FileRange):
-            self._socket.sendall(head)
-            self._send_file(body)
-        elif size <= 1 << 14:
+        if not isinstance(body, FileRange) and size <= 1 << 14:
             self._socket.sendall(head + bytes(body))
-        else:
-            self._socket.sendall(head)
-            self._socket.sendall(body)
+            return True
+        self._socket.sendall(head)
+        if self._plain:
+            return self._stream(body, size)
+        start = 0
+        while start < size:
+            piece = _piece(body, start, min(_PIECE, size - start))
+            self._socket.sendall(piece)
+            start += len(piece)
+        return True
 
-    def _send_file(self, body: FileRange) -> None:
-        offset, end = body.offset, body.offset + body.size
-        while offset < end:
-            if self._plain:
-                sent = os.sendfile(self._socket.fileno(), body.descriptor, offset, end - offset)
-            else:
-                piece = os.pread(body.descriptor, min(_PIECE, end - offset), offset)
-                self._socket.sendall(piece)
-                sent = len(piece)
-            if not sent:
-                raise OSError(errno.EIO, f"the file to send ended {end - offset} bytes early")
-            offset += sent
+    def _stream(self, body: Body, size: int) -> bool:
+        """Send a body without copying it here, watching for a server that refuses it and stops reading."""
+        descriptor, start = self._socket.fileno(), 0
+        view = None if isinstance(body, FileRange) else memoryview(body).cast("B")
+        both = select.poll()
+        both.register(descriptor, select.POLLIN | select.POLLOUT)
+        os.set_blocking(descriptor, False)
+        try:
+            while start < size:
+                ready = both.poll(self._patience * 1000)
+                if not ready:
+                    raise TimeoutError
+                if ready[0][1] & select.POLLIN:
+                    return False
+                with contextlib.suppress(BlockingIOError):
+                    if view is not None:
+                        start += self._socket.send(view[start:])
+                    elif isinstance(body, FileRange):
+                        sent = os.sendfile(descriptor, body.descriptor, body.offset + start, size - start)
+                        if not sent:
+                            raise OSError(errno.EIO, f"the file to send ended {size - start} bytes early")
+                        start += sent
+        finally:
+            os.set_blocking(descriptor, True)
+        return True
 
     def _reply(self, method: str, into: memoryview | None) -> tuple[Reply, bool]:
         status = 100
@@ -258,3 +278,12 @@ class _Connection:
         while received := self._socket.recv(1 << 16):
             pieces.append(received)
         return b"".join(pieces)
+
+
+def _piece(body: Body, start: int, size: int) -> bytes | memoryview:
+    if not isinstance(body, FileRange):
+        return memoryview(body).cast("B")[start : start + size]
+    piece = os.pread(body.descriptor, size, body.offset + start)
+    if not piece:
+        raise OSError(errno.EIO, "the file to send ended early")
+    return piece

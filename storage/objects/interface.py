@@ -11,6 +11,7 @@ many threads and MUST NOT be carried over a fork. All errors are of regions.erro
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,6 +31,9 @@ class FileRange:
     offset: int
     size: int
 
+
+_NAME = r"(?!\.{0,2}(?:/|\Z))(?!\.part-)[^/\\\x00-\x1f]+"
+_KEY = re.compile(f"{_NAME}(?:/{_NAME})*")
 
 Body = bytes | bytearray | memoryview | FileRange
 
@@ -228,11 +232,8 @@ class Store(Protocol):
 
 def check_key(key: str) -> str:
     """Return the key, or raise InputError for one that could leave the store or mean two things."""
-    if not key or len(key.encode("utf-8", "surrogatepass")) > 1024 or "\\" in key:
+    if _KEY.fullmatch(key) is None or len(key.encode("utf-8", "surrogatepass")) > 1024:
         raise _bad_key(key)
-    for part in key.split("/"):
-        if part in ("", ".", "..") or part.startswith(".part-") or any(ord(char) < 32 for char in part):
-            raise _bad_key(key)
     return key
 
 

@@ -1,4 +1,4 @@
-"""Each fault of plain ossfs that loses or invents bytes, shown on a server with OSS's rules, and its absence in ours."""
+"""Each fault of plain ossfs that loses or invents bytes, shown on a server with OSS's rules, and its absence here."""
 
 from __future__ import annotations
 
