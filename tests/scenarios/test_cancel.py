@@ -11,6 +11,7 @@ import pytest
 
 from flows.flowruns import FINAL
 from flows.rows import RunRow
+from tests.scenarios.test_relay import check
 from tests.scenarios.world import World
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(300)]
@@ -54,18 +55,25 @@ def _final(world: World, flow_run: str | None) -> bool:
     return seen is not None and seen.type in FINAL
 
 
-def test_cancelled_in_the_ui_while_a_leg_trains(nightrelay: World) -> None:
-    """P40: the leg gets its chance to save, commits, and is gone; no later attempt; states Cancelled."""
-    run = nightrelay.submit(nightrelay.request())
+def test_cancelled_while_a_leg_trains_and_resumed_later(nightrelay: World) -> None:
+    """P40 and P35: the leg saves, commits and is gone; states Cancelled; what was charged is charged once."""
+    request = nightrelay.request()
+    run = nightrelay.submit(request)
     leg = nightrelay.training(run, step=60)
+    assert leg.beat is not None
     nightrelay.flowruns.cancel(run.flow_run)
     ends_cancelled(nightrelay, run)
-    assert leg.beat is not None
     (last,) = [each for each in nightrelay.journal.legs(run.id) if each.number == leg.number]
     assert last.outcome == "stopped", nightrelay.story()
     assert (last.to_step or 0) >= leg.beat.step, "what was trained until the cancel is committed"
     parent = nightrelay.flowruns.view(run.flow_run)
     assert parent is not None and parent.type == "CANCELLED"
+    before = nightrelay.journal.charges(run.id)
+
+    nightrelay.flowruns.submit(run.recipe, resume=run.id)
+    nightrelay.until(lambda: nightrelay.journal.run(run.id).state == "running", 60, "the run to go on")
+    check(nightrelay, request, nightrelay.finished(run, 150))
+    assert nightrelay.journal.charges(run.id)[: len(before)] == before
 
 
 def test_cancelled_before_its_first_leg(nightrelay: World) -> None:
@@ -73,23 +81,6 @@ def test_cancelled_before_its_first_leg(nightrelay: World) -> None:
     nightrelay.journal.ask_cancel(run.id)
     nightrelay.flowruns.cancel(run.flow_run)
     ends_cancelled(nightrelay, run)
-
-
-def test_a_cancelled_run_can_go_on_and_ends_as_if_never_stopped(nightrelay: World) -> None:
-    """P35: what was charged before is charged once; the attempts afterwards are legs of their own."""
-    from tests.scenarios.test_relay import check
-
-    request = nightrelay.request()
-    run = nightrelay.submit(request)
-    nightrelay.training(run, step=60)
-    nightrelay.flowruns.cancel(run.flow_run)
-    ends_cancelled(nightrelay, run)
-    before = nightrelay.journal.charges(run.id)
-    nightrelay.flowruns.submit(run.recipe, resume=run.id)
-    nightrelay.until(lambda: nightrelay.journal.run(run.id).state == "running", 60, "the run to go on")
-    done = nightrelay.finished(run, 150)
-    check(nightrelay, request, done)
-    assert nightrelay.journal.charges(run.id)[: len(before)] == before
 
 
 def test_a_leg_that_cannot_say_anything_is_ended_at_its_last_heartbeat(nightrelay: World) -> None:

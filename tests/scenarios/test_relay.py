@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -98,7 +99,18 @@ def disturb(world: World, kind: str, chance: random.Random) -> tuple[dict[str, o
     return request, run
 
 
-@pytest.mark.parametrize("kind", ["trainer", "leg", "worker", "parent", "server"])
-def test_a_kill_costs_time_and_nothing_else(nightrelay: World, kind: str) -> None:
+def test_kills_within_a_run_cost_time_and_nothing_else(nightrelay: World) -> None:
+    """Three runs at once, each hit in another place: the trainer, the leg's process, the parent flow."""
+    kinds = ("trainer", "leg", "parent")
+    with ThreadPoolExecutor(len(kinds)) as runs:
+        disturbed = [runs.submit(disturb, nightrelay, kind, random.Random(f"{SEED}/{kind}")) for kind in kinds]
+        for kind, each in zip(kinds, disturbed, strict=True):
+            request, run = each.result()
+            print(kind, run.id)
+            check(nightrelay, request, nightrelay.finished(run, 240))
+
+
+@pytest.mark.parametrize("kind", ["worker", "server"])
+def test_kills_around_a_run_cost_time_and_nothing_else(nightrelay: World, kind: str) -> None:
     request, run = disturb(nightrelay, kind, random.Random(f"{SEED}/{kind}"))
     check(nightrelay, request, nightrelay.finished(run, 240))

@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -36,7 +37,7 @@ _T = TypeVar("_T")
 REGIONS = ("local-shanghai", "local-berlin", "local-los-angeles")
 TRAINER = PROJECT / "tests" / "support" / "trainer.py"
 STEPS = 600
-SPEED = 1800.0
+SPEED = 1500.0
 START = "2026-11-30T20:00Z"
 """04:00 in Shanghai, 21:00 in Berlin: the nights of both, so that a relay of 15 hours must move."""
 
@@ -50,9 +51,10 @@ class World:
     journal: Journal
     flowruns: FlowRuns
     scratch: Path
-    supervised: bool = True
     down: set[str] = field(default_factory=set)
     """Programs that stay dead until the test says otherwise."""
+    mending: threading.Lock = field(default_factory=threading.Lock)
+    """Several runs are watched at once; one of them mends the stack."""
 
     def request(self, **changes: Any) -> dict[str, Any]:
         """Return a run of about 30 s: 600 steps of the tiny trainer, over at least two nights."""
@@ -60,7 +62,7 @@ class World:
         stage: dict[str, Any] = {
             "id": "pretrain",
             "kind": "pretrain",
-            "command": ["python", str(TRAINER), "--steps", str(STEPS), "--save-steps", "40", "--delay", "0.04"],
+            "command": ["python", str(TRAINER), "--steps", str(STEPS), "--save-steps", "40", "--delay", "0.05"],
             "env": {"NIGHTRELAY_SEED": "7", "TRAINER_SAMPLES": str(self.scratch / f"{name}.samples")},
             "work": {"amount": STEPS},
             "accelerators": {"CPU": {"rate": 20}},
@@ -87,8 +89,9 @@ class World:
         while time.monotonic() < deadline:
             if found := look():
                 return found
-            if self.supervised and not self.down:
-                self.stack.mend()
+            if not self.down:
+                with self.mending:
+                    self.stack.mend()
             time.sleep(0.1)
         raise AssertionError(f"waited {seconds:.0f} s for {what}; the runs: {self.story()}")
 
