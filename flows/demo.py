@@ -31,6 +31,7 @@ from flows.sites import Sites
 from flows.watching import look
 from infra.stack import Extra, LocalStack, StackPlan
 from infra.stack.ports import free_port
+from infra.stack.state import read_state
 from regions.clock import SystemClock, parse_clock
 from regions.errors import OutsideError, PlanError
 from storage.objects import open_store
@@ -75,6 +76,7 @@ class Demo:
     def running(self, catalog: Path) -> Iterator[Settings]:
         """Run a stack of its own while the block lasts, ready for submissions; yield the control side's settings."""
         self._settings.home.mkdir(parents=True, exist_ok=True)
+        _clear_away(self._settings.home)
         scratch = Path(tempfile.mkdtemp(prefix="demo-", dir=self._settings.home))
         shown = {"NIGHTRELAY_CLOCK": self.clock.setting()}
         plan = StackPlan(
@@ -172,3 +174,11 @@ class Demo:
         home = Sites(settings, catalog)
         ref = DatasetRef(digest=manifest.digest, source=home.place(HOME_REGION), folder=DATASET, bytes=manifest.size)
         copy_dataset(ref, source, home.store(HOME_REGION), lambda: False)
+
+
+def _clear_away(home: Path) -> None:
+    """Remove what a demo that was killed left on the disk; its processes went with it."""
+    for left in home.glob("demo-*"):
+        state = read_state(left / "stack.json")
+        if state is None or not any(program.process is not None for program in state.programs):
+            shutil.rmtree(left, ignore_errors=True)

@@ -17,9 +17,10 @@ from flows.messages import Baton, CommitRef, Order, Outcome, Place
 from flows.saving import Saver
 from flows.signals import Signals
 from infra.launch.contract import Folders, LaunchContext, substitute
+from infra.launch.level0 import progress_sources
 from infra.launch.outcome import Facts, classify, last_lines, memory_evidence, memory_kills, read_result
 from infra.launch.process import Exit, Trainer, launch
-from infra.launch.progress import JsonProgress, PatternProgress, ProgressLog
+from infra.launch.progress import ProgressLog
 from infra.launch.saves import set_aside
 from infra.launch.silence import SilenceLimits, SilenceWatch
 from regions.clock import Clock
@@ -89,9 +90,9 @@ class Training:
         self._memory_kills = memory_kills()
         self._silence = SilenceWatch(SilenceLimits(), clock.monotonic())
         self._losses: list[tuple[int, float]] = []
-        pattern = order.progress_pattern
-        sources = [JsonProgress(folders.progress)]
-        self._progress = ProgressLog([*sources, PatternProgress(folders.log, pattern)] if pattern else sources)
+        self._progress = ProgressLog(
+            progress_sources(folders.progress, folders.log, folders.checkpoints, order.progress_pattern)
+        )
         step = baton.start_from.step if baton.start_from is not None else 0
         self.trained = Trained(from_step=step, to_step=step)
 

@@ -27,6 +27,8 @@ def demo(
 ) -> None:
     """Run the main job on this machine: three regions, a real relay, its report. It leaves nothing running."""
     console = Console(highlight=False, stderr=as_json)
+    if not console.is_terminal:
+        console.width = WIDTH
     settings = Settings.read(os.environ)
     made = Demo(settings, os.environ, speed, lambda text: console.print(text))
     with made.running(settings.catalog) as running:
@@ -39,6 +41,10 @@ def demo(
         outcome = made.report(running, ended, out)
         console.print("stopping what was started")
     emit(_document(outcome), lambda target: _tell(target, outcome), as_json)
+
+
+WIDTH = 120
+"""Columns where stdout is no terminal: nobody's window is narrower for it."""
 
 
 class _Lines:

@@ -104,9 +104,8 @@ def test_kills_within_a_run_cost_time_and_nothing_else(nightrelay: World) -> Non
     kinds = ("trainer", "leg", "parent")
     with ThreadPoolExecutor(len(kinds)) as runs:
         disturbed = [runs.submit(disturb, nightrelay, kind, random.Random(f"{SEED}/{kind}")) for kind in kinds]
-        for kind, each in zip(kinds, disturbed, strict=True):
+        for each in disturbed:
             request, run = each.result()
-            print(kind, run.id)
             check(nightrelay, request, nightrelay.finished(run, 240))
 
 
