@@ -32,6 +32,23 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True)
+class Compared:
+    """A simpler habit's cost, when it would have finished, and whether that keeps the deadline."""
+
+    cost: Decimal
+    finish: datetime
+    feasible: bool
+
+
+HABITS = {
+    "home_now": "staying at home and starting at once",
+    "home_off_peak": "staying at home in its cheap hours",
+    "cheapest_now": "the region that was cheapest at the start, without moving",
+}
+"""The baselines of a plan, in words."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunReport:
     """All a person asks after a run."""
 
@@ -39,9 +56,8 @@ class RunReport:
     legs: tuple[LegRow, ...]
     cost: Decimal
     currency: str
-    home_now: Decimal | None
-    home_off_peak: Decimal | None
-    cheapest_now: Decimal | None
+    baselines: Mapping[str, Compared]
+    """What simpler habits would have cost, by their names in a plan; those that were possible at all."""
     loss: float | None
     losses: tuple[tuple[int, float], ...]
     sample: str
@@ -70,9 +86,11 @@ def make_report(
         legs=tuple(leg for leg in legs if leg.outcome != "dismissed"),
         cost=sum((charge["total"] for charge in charges), Decimal(0)),
         currency=currency,
-        home_now=_cost(baselines.get("home_now")),
-        home_off_peak=_cost(baselines.get("home_off_peak")),
-        cheapest_now=_cost(baselines.get("cheapest_now")),
+        baselines={
+            name: Compared(Decimal(base["cost"]), datetime.fromisoformat(base["finish"]), base["feasible"])
+            for name, base in baselines.items()
+            if base is not None
+        },
         loss=trained[-1].loss if trained else None,
         losses=tuple(point for report in trained for point in report.losses),
         sample=next((report.sample for report in reversed(reports) if report.sample), ""),
@@ -152,13 +170,10 @@ def markdown(report: RunReport, zones: Mapping[str, str]) -> str:
 def summary(report: RunReport) -> list[str]:
     """Return the findings, a line each, the most important first."""
     lines = [f"- Cost: **{money(report.cost, report.currency)}**"]
-    for name, baseline in (
-        ("staying at home and starting at once", report.home_now),
-        ("staying at home in its cheap hours", report.home_off_peak),
-        ("the region that was cheapest at the start, without moving", report.cheapest_now),
-    ):
-        if baseline is not None:
-            lines.append(f"- Against {name}: {money(baseline, report.currency)}{_less(report.cost, baseline)}")
+    for name, habit in HABITS.items():
+        if (base := report.baselines.get(name)) is not None:
+            late = "" if base.feasible else f"; done {base.finish:%d %b %H:%M}Z, after the deadline"
+            lines.append(f"- Against {habit}: {money(base.cost, report.currency)}{_less(report.cost, base.cost)}{late}")
     proof = report.proof
     word = "No step was lost" if proof.whole else "THE HISTORY IS BROKEN"
     lines.append(f"- {word}: {proof.steps} steps, each once in the history; {proof.redone} trained again after faults")
@@ -181,10 +196,6 @@ def span_of(report: RunReport, margin: timedelta = timedelta(hours=3)) -> tuple[
     begin = min([report.run.submitted_at, *starts])
     end = max([report.run.ended_at or begin, *ends])
     return begin - margin, end + margin
-
-
-def _cost(baseline: Mapping[str, Any] | None) -> Decimal | None:
-    return None if baseline is None else Decimal(baseline["cost"])
 
 
 def _less(cost: Decimal, baseline: Decimal) -> str:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from flows.commands.output import JsonFlag, emit
+from flows.commands.output import WIDTH, JsonFlag, emit
 from flows.demo import RUN, Demo, Outcome
 from flows.render.live import Watched, frame, line
 from flows.render.tables import leg_rows, size
@@ -43,10 +43,6 @@ def demo(
     emit(_document(outcome), lambda target: _tell(target, outcome), as_json)
 
 
-WIDTH = 120
-"""Columns where stdout is no terminal: nobody's window is narrower for it."""
-
-
 class _Lines:
     """Plain lines for where nobody looks at a terminal: one when something changes, else one every few seconds."""
 
@@ -75,8 +71,7 @@ def _document(outcome: Outcome) -> dict[str, object]:
         ],
         "cost": told.cost,
         "currency": told.currency,
-        "home_now": told.home_now,
-        "home_off_peak": told.home_off_peak,
+        "baselines": {name: base.cost for name, base in told.baselines.items()},
         "loss": told.loss,
         "steps": told.proof.steps,
         "no_step_lost": told.proof.whole,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
@@ -13,6 +14,9 @@ from rich.console import Console
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else there.")]
 
+WIDTH = 120
+"""Columns where stdout is no terminal: a file or a pipe has no window that would be too narrow."""
+
 stderr = Console(stderr=True, highlight=False)
 
 
@@ -21,7 +25,7 @@ def emit(document: object, human: Callable[[Console], None], as_json: bool) -> N
     if as_json:
         typer.echo(json.dumps(document, default=_plain, ensure_ascii=False))
     else:
-        human(Console(highlight=False))
+        human(Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH))
 
 
 def _plain(value: Any) -> object:

@@ -49,8 +49,14 @@ def test_dismissed_legs_are_no_part_of_the_line() -> None:
 
 def test_the_summary_compares_with_staying_at_home() -> None:
     charges = [{"leg": 1, "total": Decimal("6"), "total_currency": "CNY", "basis": "claim"}]
-    baselines = {"home_now": {"cost": "10"}, "home_off_peak": {"cost": "5"}, "cheapest_now": None}
+    finish = "2026-12-02T00:00:00+00:00"
+    baselines = {
+        "home_now": {"cost": "10", "finish": finish, "feasible": True},
+        "home_off_peak": {"cost": "5", "finish": finish, "feasible": False},
+        "cheapest_now": None,
+    }
     told = make_report(a_run(), [leg(1, "a", 0, 30)], [checkpoint(30, 1)], charges, baselines, "CNY")
     text = "\n".join(summary(told))
     assert "6.00 CNY" in text and "(40.0 % less)" in text and "(20.0 % more)" in text
+    assert "(20.0 % more); done 02 Dec 00:00Z, after the deadline" in text
     assert "No step was lost: 30 steps" in text and "claim 6.00 CNY" in text
