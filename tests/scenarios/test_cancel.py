@@ -64,7 +64,8 @@ def test_cancelled_while_a_leg_trains_and_resumed_later(nightrelay: World) -> No
     nightrelay.flowruns.cancel(run.flow_run)
     ends_cancelled(nightrelay, run)
     (last,) = [each for each in nightrelay.journal.legs(run.id) if each.number == leg.number]
-    assert last.outcome == "stopped", nightrelay.story()
+    # Its planned end may come at the very moment of the cancel.
+    assert last.outcome in ("stopped", "handed_off"), nightrelay.story()
     assert (last.to_step or 0) >= leg.beat.step, "what was trained until the cancel is committed"
     parent = nightrelay.flowruns.view(run.flow_run)
     assert parent is not None and parent.type == "CANCELLED"
