@@ -70,7 +70,7 @@ def test_each_dataset_goes_through_its_epochs(folders: list[Path]) -> None:
             assert sorted(used[start : start + size]) == list(range(size))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(data=st.data())
 def test_any_width_and_stop_gives_the_same_mixture(folders: list[Path], data: st.DataObject) -> None:
     want = batches(mixtures(folders, 1), 30)
