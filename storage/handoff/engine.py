@@ -19,6 +19,8 @@ from storage.handoff.tally import Tally
 from storage.objects.interface import Store
 
 _GROUP_BYTES = 16 << 20
+_GROUP_BYTES_LOCAL = 64 << 20
+"""Between folders nothing of a group is held in memory."""
 _GROUP_OBJECTS_LOCAL = 512
 """A folder flushes a whole group at once; the group is as large as its bytes allow."""
 _GROUP_OBJECTS_REMOTE = 16
@@ -102,21 +104,23 @@ def _units(
 ) -> Iterator[Unit]:
     """Yield the work in order: the parts of large objects first, since they take longest to finish."""
     # The kernel copies files between folders so fast that parts are worth their bookkeeping only from a larger size.
-    whole = part_bytes if None in (source.path("any"), target.path("any")) else _PARTS_LOCAL * part_bytes
+    local = source.path("any") is not None and target.path("any") is not None
+    whole = _PARTS_LOCAL * part_bytes if local else part_bytes
     large = [item for item in missing if item.size > whole]
     small = [item for item in missing if item.size <= whole]
     for item in large:
         moving = LargeObject(item, source, target, tally, part_bytes, storage_class)
         yield from moving.units(look_again=shared)
-    for group in _groups(small, _GROUP_OBJECTS_REMOTE if target.path("any") is None else _GROUP_OBJECTS_LOCAL):
+    most = _GROUP_OBJECTS_REMOTE if target.path("any") is None else _GROUP_OBJECTS_LOCAL
+    for group in _groups(small, most, _GROUP_BYTES_LOCAL if local else _GROUP_BYTES):
         yield lambda group=group: move_group(group, source, target, tally, shared, storage_class)  # type: ignore[misc]
 
 
-def _groups(items: Sequence[Item], most: int) -> Iterator[tuple[Item, ...]]:
+def _groups(items: Sequence[Item], most: int, most_bytes: int) -> Iterator[tuple[Item, ...]]:
     group: list[Item] = []
     size = 0
     for item in items:
-        if group and (len(group) >= most or size + item.size > _GROUP_BYTES):
+        if group and (len(group) >= most or size + item.size > most_bytes):
             yield tuple(group)
             group, size = [], 0
         group.append(item)

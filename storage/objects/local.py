@@ -22,6 +22,8 @@ from storage.objects.interface import Body, Capabilities, FileRange, Part, Stat,
 from storage.objects.local_tree import stat_of
 from storage.objects.local_uploads import LocalUploads
 
+_FLUSHED_ALONE = 4
+
 
 class LocalStore:
     """A store in a folder. The folder is made with the first object."""
@@ -98,19 +100,23 @@ class LocalStore:
             return stat_of(key, path.stat())
 
     def put_many(self, objects: Sequence[tuple[str, Body]], *, storage_class: str | None = None) -> tuple[Stat, ...]:
-        """Write many objects with one flush for all their bytes and one for all their names."""
+        """Write many objects with one flush for all their bytes and one for all their names.
+
+        The flush takes in whatever else is dirty on the file system, so a few objects are rather flushed one by one.
+        """
+        if len(objects) <= _FLUSHED_ALONE:
+            return tuple(self.put(key, body) for key, body in objects)
         staged: list[tuple[Path, Path, str]] = []
         try:
             for key, body in objects:
                 path = self._path(key)
                 with files.file_errors("write", path):
                     staged.append((self._staged(path, body, durable=False), path, key))
-            if staged:
-                with files.file_errors("flush", self._root), self._lock(fcntl.LOCK_SH):
-                    files.sync_file_system(self._root)
-                    for temp, path, _ in staged:
-                        temp.replace(path)
-                    files.sync_file_system(self._root)
+            with files.file_errors("flush", self._root), self._lock(fcntl.LOCK_SH):
+                files.sync_file_system(self._root)
+                for temp, path, _ in staged:
+                    temp.replace(path)
+                files.sync_file_system(self._root)
         except BaseException:
             for temp, _, _ in staged:
                 temp.unlink(missing_ok=True)
