@@ -50,8 +50,17 @@ def rejections(world: World, beyond: World, plan: Plan) -> tuple[Rejection, ...]
     places = sorted({(site.region, site.offer) for site in beyond.sites} - used)
     found = [item for item in beyond.rejected if (item.region, item.offer) not in used and item.region not in visited]
     found = [item for item in found if (item.region, item.offer) not in places]
-    found += [_judged(world, beyond, plan, region, offer) for region, offer in places]
-    return tuple(sorted(found, key=lambda item: (item.region, item.offer, item.reason)))
+    found = [*_merged(found), *(_judged(world, beyond, plan, region, offer) for region, offer in places)]
+    return tuple(sorted(found, key=lambda item: (item.region, item.offer)))
+
+
+def _merged(found: list[Rejection]) -> Iterator[Rejection]:
+    """Yield one rejection per place; several stages may have lost it for different reasons."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for item in found:
+        reasons.setdefault((item.region, item.offer), []).append(item.reason)
+    for (region, offer), words in reasons.items():
+        yield Rejection(region, offer, "; ".join(dict.fromkeys(words)))
 
 
 def _judged(world: World, beyond: World, plan: Plan, region: str, offer: str) -> Rejection:

@@ -275,7 +275,7 @@ def _moves(it: Instance) -> list[_Move]:
     every, moves = np.arange(it.masks), []
     for stage, begun, with_inputs, target in product(range(it.stages), (0, 1), (0, 1), range(it.regions)):
         masks = every[it.ready[stage, :, target] != bool(with_inputs)]
-        if not len(masks):
+        if not len(masks) or (with_inputs and it.replica_bit[target] < 0):
             continue
         arrivals = masks | (1 << int(it.replica_bit[target])) if with_inputs else masks
         lags = it.lag[stage, begun, with_inputs, :, target]

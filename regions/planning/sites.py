@@ -120,7 +120,7 @@ def _market_sites(
     for width in _widths(stage, offer):
         taken = part.share / offer.units if part else Fraction(math.ceil(Fraction(width, offer.units)))
         if taken > available:
-            reason = f"{width} x {offer.accelerator} takes {math.ceil(taken)} instances, {available} may be had"
+            reason = f"{width} x {offer.accelerator} need a quota of {math.ceil(taken)}, it is {available}"
             continue
         times = taken if part is None else Fraction(1)
         rents = tuple(_within_margin(question, stage, _rents(question, stage, region, offer, market, curve, times)))

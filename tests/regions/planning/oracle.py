@@ -70,6 +70,8 @@ class Network:
         for target in range(it.regions):
             for with_inputs in (0, 1):
                 lag = int(it.lag[stage, int(begun), with_inputs, region, target])
+                if with_inputs and it.replica_bit[target] < 0:
+                    continue
                 if lag < 0 or self.ready(stage, mask, target) == bool(with_inputs):
                     continue
                 after = mask | 1 << int(it.replica_bit[target]) if with_inputs else mask

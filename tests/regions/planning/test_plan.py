@@ -193,3 +193,17 @@ def test_a_dataset_of_unknown_size_is_refused_by_name() -> None:
 
 def _cost(answer: Plan) -> Decimal:
     return answer.cost if answer.cost is not None else Decimal("Infinity")
+
+
+def test_more_regions_than_replicas_can_be_remembered_for_still_give_a_checked_plan() -> None:
+    names = "abcdefg"
+    prices = catalog(
+        *(region(name, offer(f"{4 - index * 0.3:.2f}")) for index, name in enumerate(names)),
+        links=tuple(link(source, target, "0.001") for source in names for target in names if source != target),
+    )
+    request = run(dataset={"url": "x", "size": "10 GB"}, stage={"inputs": {"data": "dataset"}})
+    answer = plan(request, prices, FRESH, MONDAY, detail=QUICK)
+    assert violations(answer, request, prices, FRESH, MONDAY) == []
+    assert [leg.region for leg in answer.legs] == ["g"]
+    assert answer.lower_bound is not None and answer.cost is not None
+    assert Decimal("0.95") * answer.cost < answer.lower_bound <= answer.cost
