@@ -47,14 +47,15 @@ def run(*, full: bool = False, rounds: int | None = None, seed: int = 0) -> dict
     cells = {}
     with tempfile.TemporaryDirectory(prefix="nightrelay-bench-") as scratch:
         folder = Path(scratch)
+        keys = {
+            name: _fill(folder / f"files-{name}", folder / "one" / f"source-{name}", name, count, size, chance)
+            for name, (count, size) in shapes.items()
+        }
         with peers.served(programs, folder / "one") as one, peers.served(programs, folder / "two") as two:
-            for name, (count, size) in shapes.items():
-                keys = _fill(folder / "files", folder / "one" / "source", name, count, size, chance)
+            for name in shapes:
                 for way in WAYS:
-                    bench = _Cell(folder, name, way, keys, (one, two), programs)
+                    bench = _Cell(folder, name, way, keys[name], (one, two), programs)
                     cells[f"{name} {way}"] = bench.measure(rounds, chance)
-                shutil.rmtree(folder / "files")
-                shutil.rmtree(folder / "one" / "source")
             agreed = _agreement(folder, one, programs, chance, times=20)
         switched = switch(folder / "switch")
     return {
@@ -87,7 +88,9 @@ class _Cell:
         self._folder, self._keys, self._programs, self._way = folder, keys, programs, way
         start, end = way.split("-")
         self._source: Any = (
-            str(folder / "files") if start == "local" else {"endpoint": endpoints[0], "bucket": "source"}
+            str(folder / f"files-{name}")
+            if start == "local"
+            else {"endpoint": endpoints[0], "bucket": f"source-{name}"}
         )
         self._end, self._endpoint = end, endpoints[1]
         self._bytes = sum(size for _, size, _ in keys)
@@ -121,8 +124,12 @@ class _Cell:
         return {"methods": rows, **_ratios(rows)}
 
     def _once(self, method: str, number: int) -> tuple[float, float]:
-        place = self._folder / ("two" if self._end == "s3" else "out") / f"target-{method}-{number}"
-        place.mkdir(parents=True)
+        name = f"{self._name}-{self._way}-{method}-{number}"
+        place = self._folder / ("two" if self._end == "s3" else "out") / name
+        if self._end == "s3":
+            peers.make_bucket(self._endpoint, name)
+        else:
+            place.mkdir(parents=True)
         target: Any = str(place) if self._end == "local" else {"endpoint": self._endpoint, "bucket": place.name}
         task = self._folder / "task.json"
         task.write_text(json.dumps({"from": self._source, "to": target, "keys": self._keys}))
@@ -208,7 +215,7 @@ def _agreement(folder: Path, endpoint: str, programs: Path, chance: random.Rando
     agreed = 0
     for number in range(times):
         source, bucket = folder / f"random-{number}", f"random-{number}"
-        (folder / "one" / bucket).mkdir()
+        peers.make_bucket(endpoint, bucket)
         items = []
         for index in range(chance.randint(1, 40)):
             data = chance.randbytes(chance.choice([0, 1, 100, 70_000, 1_000_000, 20_000_000][: 5 + (index == 0)]))

