@@ -58,7 +58,8 @@ class BlockCache:
         self._make_room(len(data), places)
         partial = self._folder / f"{_PARTIAL}{os.getpid()}-{threading.get_ident()}-{block:08d}"
         partial.write_bytes(data)
-        partial.rename(path)
+        with contextlib.suppress(FileNotFoundError):  # a reader on another host, for whom we are dead, removed it
+            partial.rename(path)
         return _mapped(path) or data
 
     def _make_room(self, size: int, places: Places) -> None:
@@ -98,7 +99,7 @@ class BlockCache:
         """Remove what dead readers left half written; what a living one is writing stays."""
         for path in self._root.glob(f"*/{_PARTIAL}*"):
             owner = int(path.name[len(_PARTIAL) :].split("-")[0])
-            if not Path(f"/proc/{owner}").exists() if Path("/proc").exists() else not _is_alive(owner):
+            if not _is_alive(owner):
                 path.unlink(missing_ok=True)
 
 
