@@ -14,7 +14,7 @@ from typing import Any
 from flows.flowruns import FlowRuns
 from flows.journal import Journal
 from flows.relay import End
-from flows.render.tables import leg_rows, money, plan_rows
+from flows.render.tables import bill_rows, money, plan_rows, utc
 from flows.rows import LegRow, RunRow
 from regions.clock import Clock
 from regions.errors import NotFoundError, OutsideError
@@ -35,9 +35,11 @@ class Story:
     def planned(self, document: Mapping[str, Any]) -> None:
         """Show the newest plan."""
         revision = document["revision"]
-        cost = "no plan fits" if document["cost"] is None else money(document["cost"], document["currency"])
-        title = f"Plan, revision {revision}: {cost}, done {document['finish'] or 'never'}"
-        self._show("plan", "table", plan_rows(document, self._zones), title)
+        if document["cost"] is None:
+            outlook = f"no plan fits: {document.get('binding') or 'no region can run it'}"
+        else:
+            outlook = f"{money(document['cost'], document['currency'])}, done {utc(document['finish'])}"
+        self._show("plan", "table", plan_rows(document, self._zones), f"Plan, revision {revision}: {outlook}")
         self._emit("nightrelay.run.planned", {"revision": revision, "cost": document["cost"]})
 
     def opened(self, leg: LegRow) -> None:
@@ -49,7 +51,7 @@ class Story:
         """Say how a leg ended, and show the legs with their costs."""
         payload = {"leg": leg.number, "region": leg.region, "outcome": end.outcome, "reason": end.reason}
         self._emit(f"nightrelay.leg.{end.outcome}", payload, leg)
-        rows = leg_rows(self._journal.legs(self._run.id), self._journal.charges(self._run.id), self._zones)
+        rows = bill_rows(self._journal.legs(self._run.id), self._journal.charges(self._run.id), self._zones)
         self._show("costs", "table", rows, "What each leg did and cost")
 
     def finished(self) -> None:

@@ -55,37 +55,76 @@ class Watched:
 
 def frame(seen: Watched) -> RenderableType:
     """Return the picture of one look, for rich's Live."""
-    table = Table(expand=True, box=None, pad_edge=False, header_style="dim")
-    for column in ("region", "local time", "price now", "leg", "doing", "step", "loss", "samples/s"):
-        table.add_column(column, justify="right" if column in ("step", "loss", "samples/s") else "left")
-    for region, zone in seen.zones.items():
-        leg = _newest(seen.legs, region)
-        beat = leg.beat if leg is not None and leg.state != "ended" else None
-        price = seen.prices.get(region)
-        doing = (
-            Text("-", style="dim") if leg is None else Text(_doing(leg), style="" if leg.state == "ended" else "bold")
-        )
-        table.add_row(
-            Text(region, style="bold cyan" if beat is not None and leg is not None and leg.state == "open" else ""),
-            f"{seen.now.astimezone(ZoneInfo(zone)):%a %H:%M}",
-            "-"
-            if price is None
-            else f"{money(price.amount, price.currency)}/h" + (f" ({price.window})" if price.window else ""),
-            "-" if leg is None else str(leg.number),
-            doing,
-            str(beat.step) if beat else "",
-            f"{beat.loss:.3f}" if beat and beat.loss is not None else "",
-            f"{beat.samples_per_second:,.0f}" if beat and beat.samples_per_second else "",
-        )
     step = step_now(seen.legs)
     bar = Table.grid(expand=True, padding=(0, 1))
-    bar.add_row(ProgressBar(total=max(1, seen.work), completed=min(step, seen.work)), f"{step} of {seen.work} steps")
+    bar.add_row(
+        ProgressBar(total=max(1, seen.work), completed=min(step, seen.work)), f"{step:,} of {seen.work:,} steps"
+    )
     return Panel(
-        Group(table, Text(""), bar, Text(totals(seen)), Text(f"Prefect UI: {seen.ui}", style="dim")),
+        Group(
+            _places(seen),
+            Text(""),
+            bar,
+            Text(trail(seen.legs), overflow="ellipsis", no_wrap=True),
+            Text(totals(seen)),
+            Text(f"Prefect UI: {seen.ui}", style="dim"),
+        ),
         title=f"{seen.run.id}: {seen.run.state}",
         subtitle=f"run clock {seen.now:%Y-%m-%d %H:%M}Z",
         title_align="left",
     )
+
+
+def _places(seen: Watched) -> Table:
+    """Return a line per region. Widths are fixed where values change, so that nothing jumps between two looks."""
+    table = Table(expand=True, box=None, pad_edge=False, header_style="dim")
+    table.add_column("region", min_width=max(map(len, seen.zones), default=6))
+    table.add_column("local time", min_width=10)
+    table.add_column("price now", justify="right", min_width=12)
+    table.add_column("window", min_width=8)
+    table.add_column("leg", justify="right", min_width=3)
+    table.add_column("doing", ratio=1, min_width=9, no_wrap=True, overflow="ellipsis")
+    for column in ("step", "loss", "samples/s"):
+        table.add_column(column, justify="right", min_width=max(6, len(column)))
+    for region, zone in seen.zones.items():
+        price, leg = seen.prices.get(region), _newest(seen.legs, region)
+        stands = leg is not None and leg.state == "open"
+        table.add_row(
+            Text(region, style="bold cyan" if stands else ""),
+            f"{seen.now.astimezone(ZoneInfo(zone)):%a %H:%M}",
+            "-" if price is None else f"{money(price.amount, price.currency)}/h",
+            Text("", "") if price is None or price.window is None else Text(price.window, style="green"),
+            *_leg_cells(leg),
+            style="dim" if leg is not None and leg.state == "ended" else "",
+        )
+    return table
+
+
+def _leg_cells(leg: LegRow | None) -> tuple[RenderableType, ...]:
+    """Return leg, doing, step, loss and samples/s of a region's newest leg."""
+    if leg is None:
+        return ("-", "-", "", "", "")
+    if leg.state == "ended":
+        return (str(leg.number), _doing(leg), "" if leg.to_step is None else f"{leg.to_step:,}", "", "")
+    beat = leg.beat
+    return (
+        str(leg.number),
+        Text(_doing(leg), style="bold"),
+        f"{beat.step:,}" if beat else "",
+        f"{beat.loss:.3f}" if beat and beat.loss is not None else "",
+        f"{beat.samples_per_second:,.0f}" if beat and beat.samples_per_second else "",
+    )
+
+
+def trail(legs: Sequence[LegRow]) -> str:
+    """Return the way the run has taken: each leg's region and the step it handed on, the newest last."""
+    way = []
+    for leg in legs:
+        if leg.state == "ended" and leg.to_step is not None:
+            way.append(f"{leg.region} {leg.to_step:,}")
+        elif leg.state == "open":
+            way.append(f"{leg.region} ...")
+    return "way: " + (" > ".join(way) if way else "no leg has begun")
 
 
 def totals(seen: Watched) -> str:

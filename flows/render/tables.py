@@ -19,7 +19,7 @@ def money(amount: Decimal | str | None, currency: str) -> str:
         return "-"
     exact = Decimal(amount)
     step = Decimal("0.01") if abs(exact) >= 1 or exact == 0 else Decimal("0.0001")
-    return f"{exact.quantize(step, ROUND_HALF_UP):,} {currency}"
+    return f"{exact.quantize(step, ROUND_HALF_UP):,} {currency}".rstrip()
 
 
 def local(instant: datetime | str | None, zone: str) -> str:
@@ -28,6 +28,11 @@ def local(instant: datetime | str | None, zone: str) -> str:
         return "-"
     moment = datetime.fromisoformat(instant) if isinstance(instant, str) else instant
     return f"{moment.astimezone(ZoneInfo(zone)):%a %d %b %H:%M}"
+
+
+def utc(instant: datetime | str | None) -> str:
+    """Return an instant in UTC, for where no region's clock is meant."""
+    return "never" if instant is None else f"{local(instant, 'UTC')} UTC"
 
 
 def plan_rows(document: Mapping[str, Any], zones: Mapping[str, str]) -> list[Row]:
@@ -42,13 +47,17 @@ def plan_rows(document: Mapping[str, Any], zones: Mapping[str, str]) -> list[Row
             "start (local)": local(leg["start"], zones[leg["region"]]),
             "end (local)": local(leg["end"], zones[leg["region"]]),
             "work": f"{float(leg['work']):,.0f}",
-            "handoff": size(leg["handoff"]["bytes"]),
+            "handoff": _handoff(leg["handoff"]),
             "cost": money(leg["cost"]["total"], currency),
         }
         for leg in document["legs"]
     ]
     blank = dict.fromkeys(rows[0], "") if rows else {}
     return [*rows, {**blank, "stage": "total", "cost": money(document["cost"], currency)}]
+
+
+def _handoff(planned: Mapping[str, Any]) -> str:
+    return f"{size(planned['bytes'])} from {planned['source']}" if planned["source"] and planned["bytes"] else "-"
 
 
 def leg_rows(legs: Sequence[LegRow], charges: Sequence[Mapping[str, Any]], zones: Mapping[str, str]) -> list[Row]:
@@ -71,6 +80,18 @@ def leg_rows(legs: Sequence[LegRow], charges: Sequence[Mapping[str, Any]], zones
             }
         )
     return rows
+
+
+def bill_rows(legs: Sequence[LegRow], charges: Sequence[Mapping[str, Any]], zones: Mapping[str, str]) -> list[Row]:
+    """Return what each leg did and cost, and what they cost together."""
+    rows = leg_rows(legs, charges, zones)
+    if not rows or not charges:
+        return rows
+    sum_of_all = sum((charge["total"] for charge in charges), Decimal(0))
+    return [
+        *rows,
+        {**dict.fromkeys(rows[0], ""), "leg": "total", "cost": money(sum_of_all, charges[0]["total_currency"])},
+    ]
 
 
 def cost_rows(charges: Sequence[Mapping[str, Any]], by: Sequence[str]) -> list[dict[str, Any]]:
