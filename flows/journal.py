@@ -3,6 +3,8 @@
 Whoever drives a run claims it with a token; every later write carries the token in the same transaction, so a driver
 that was replaced (a parent flow taken for dead) cannot write any more. Accepting commits and opening the next term are
 updates of the run's one row. What is decided is written here before it is acted on.
+
+Longer than other modules: every write to a run's row is here, so that the fence can be read in one place.
 """
 
 from __future__ import annotations
