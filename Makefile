@@ -4,8 +4,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q install -c constraints.txt
-# Extras that the tests use beyond what the demo needs; `make test EXTRAS=dev,postgresql,fast,torch` adds torch.
-EXTRAS ?= dev,postgresql,fast
+# Extras that the tests use beyond what the demo needs; `make test EXTRAS=dev,postgresql,torch` adds torch.
+EXTRAS ?= dev,postgresql
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-dev demo test scenarios lint types contracts check bench soak clean

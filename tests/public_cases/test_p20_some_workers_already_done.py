@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.datasets import Reader, open_dataset
-from storage.datasets import Reading
+from storage.datasets import Reader, Reading, open_dataset
 from tests.storage.datasets.datasets import build
 
 SIZES = range(1, 61) if os.environ.get("NIGHTRELAY_SOAK") else [1, 2, 3, 4, 5, 7, 12, 13, 29, 50, 60]

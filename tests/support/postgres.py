@@ -1,4 +1,4 @@
-"""A PostgreSQL server of one's own, unprivileged and on loopback, from Debian's packages; None where they are absent."""
+"""A PostgreSQL server of one's own, unprivileged and on loopback, from Debian's packages where they are there."""
 
 from __future__ import annotations
 
