@@ -1,7 +1,8 @@
 """The picture of a relay: legs as bars over each region's price curve, so that one sees at a glance why it moves.
 
-One lane per region, all on one UTC axis; windows are shaded and named, the price is a step line, the legs are bars in
-the run's colour. Drawn by matplotlib without a display; the same values always give the same SVG.
+One lane per region, all on one UTC axis: windows are shaded and named, the price is a step line. A leg is a bar below
+its region's curve, and the filled area above it, price times time, is what it costs. Lanes stand in the order in which
+they are first used. Drawn by matplotlib without a display; the same values always give the same SVG.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from matplotlib import dates as mdates
@@ -19,9 +20,14 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 INK = "#1f2933"
-PALE = "#8a97a6"
+PALE = "#66717e"
 NIGHT = "#dfe6f5"
 PRICE = "#3d5a98"
+_STRIP = 0.3
+"""Height of the strip in which legs lie, as a part of the highest price."""
+_LETTERS = 150
+"""How many letters of a leg's label fit across a lane."""
+_LAST = datetime.max.replace(tzinfo=UTC)
 COLORS = ("#d9822b", "#2a9d8f", "#b5487e", "#6a51a3", "#4c7f33", "#a33b2a")
 
 
@@ -66,6 +72,7 @@ def draw_relay(
     figure = Figure(figsize=(11, 1.0 + 1.55 * len(lanes)), layout="constrained", facecolor="white")
     FigureCanvasAgg(figure)
     axes = figure.subplots(len(lanes), 1, sharex=True, squeeze=False)[:, 0]
+    lanes = sorted(lanes, key=lambda lane: min((bar.start for bar in bars if bar.region == lane.region), default=_LAST))
     colors = {lane.region: COLORS[index % len(COLORS)] for index, lane in enumerate(lanes)}
     top = max((step.price for lane in lanes for step in lane.steps), default=1.0) or 1.0
     for axis, lane in zip(axes, lanes, strict=True):
@@ -73,10 +80,20 @@ def draw_relay(
         for name, instant in (marks or {}).items():
             axis.axvline(_x(instant), color=INK, linewidth=1, linestyle=":")
             if axis is axes[0]:
-                axis.annotate(name, (_x(instant), 1.0), xycoords=("data", "axes fraction"), fontsize=8, color=INK)
-    axes[-1].xaxis.set_major_locator(mdates.AutoDateLocator(minticks=6, maxticks=14))
-    axes[-1].xaxis.set_major_formatter(mdates.ConciseDateFormatter(axes[-1].xaxis.get_major_locator()))
-    axes[-1].set_xlabel("UTC", fontsize=9, color=INK)
+                axis.annotate(
+                    f" {name}", (_x(instant), 0.78), xycoords=("data", "axes fraction"), fontsize=8, color=INK
+                )
+    locator = mdates.AutoDateLocator(minticks=6, maxticks=14)
+    axes[-1].xaxis.set_major_locator(locator)
+    axes[-1].xaxis.set_major_formatter(
+        mdates.ConciseDateFormatter(
+            locator,
+            formats=["%Y", "%b", "%a %d %b", "%H:%M", "%H:%M", "%S"],
+            zero_formats=["", "%Y", "%b", "%a %d %b", "%H:%M", "%H:%M"],
+            show_offset=False,
+        )
+    )
+    axes[-1].set_xlabel("UTC; above each axis: the clock on that region's wall", fontsize=8, color=PALE)
     figure.supylabel(f"{currency} per instance-hour", fontsize=9, color=INK)
     figure.suptitle(title, fontsize=12, color=INK, x=0.01, ha="left")
     return figure
@@ -84,54 +101,61 @@ def draw_relay(
 
 def _draw_lane(axis: Axes, lane: Lane, bars: Sequence[Bar], color: str, top: float) -> None:
     """Draw one region: shaded windows, the price as steps, its legs."""
-    for step in lane.steps:
-        if step.window is not None:
-            axis.axvspan(_x(step.start), _x(step.end), color=NIGHT, linewidth=0)
-            middle = step.start + (step.end - step.start) / 2
-            if step.end - step.start > timedelta(hours=3):
-                axis.annotate(
-                    step.window,
-                    (_x(middle), 0.9),
-                    xycoords=("data", "axes fraction"),
-                    ha="center",
-                    fontsize=7,
-                    color=PALE,
-                )
-    edges = [step.start for step in lane.steps] + [lane.steps[-1].end] if lane.steps else []
-    prices = [step.price for step in lane.steps]
-    if edges:
-        axis.stairs(prices, [_x(edge) for edge in edges], color=PRICE, linewidth=1.6, baseline=None)
-        axis.set_xlim(_x(edges[0]), _x(edges[-1]))
-    for bar in bars:
-        axis.barh(
-            0.16 * top, _x(bar.end) - _x(bar.start), left=_x(bar.start), height=0.22 * top, color=color, alpha=0.95
-        )
-        middle = bar.start + (bar.end - bar.start) / 2
-        axis.annotate(bar.label, (_x(middle), 0.16 * top), ha="center", va="center", fontsize=8, color="white")
-    axis.set_ylim(0, 1.25 * top)
+    axis.set_ylim(-_STRIP * top, 1.25 * top)
+    axis.set_yticks([tick for tick in axis.get_yticks() if 0 <= tick <= 1.25 * top])
     axis.set_title(lane.region, fontsize=9, color=INK, loc="left", pad=3)
-    _local_hours(axis, lane, edges)
+    axis.set_title(lane.zone, fontsize=8, color=PALE, loc="right", pad=3)
     for side in ("top", "right"):
         axis.spines[side].set_visible(False)
     axis.tick_params(labelsize=8, colors=INK)
+    axis.axhline(0, color=PALE, linewidth=0.6)
+    if not lane.steps:
+        return
+    for step in lane.steps:
+        _shade(axis, step)
+    edges = [step.start for step in lane.steps] + [lane.steps[-1].end]
+    axis.stairs(
+        [step.price for step in lane.steps], [_x(edge) for edge in edges], color=PRICE, linewidth=1.6, baseline=None
+    )
+    axis.set_xlim(_x(edges[0]), _x(edges[-1]))
+    for bar in bars:
+        _draw_leg(axis, bar, lane.steps, color, top)
+    if edges[-1] - edges[0] < timedelta(days=4):
+        _local_hours(axis, lane, edges[1:-1])
+
+
+def _shade(axis: Axes, step: Step) -> None:
+    """Shade a window and name it where the name has room."""
+    if step.window is None:
+        return
+    axis.axvspan(_x(step.start), _x(step.end), color=NIGHT, linewidth=0)
+    if step.end - step.start > timedelta(hours=3):
+        middle = _x(step.start + (step.end - step.start) / 2)
+        axis.annotate(
+            step.window, (middle, 0.9), xycoords=("data", "axes fraction"), ha="center", fontsize=7, color=PALE
+        )
+
+
+def _draw_leg(axis: Axes, bar: Bar, steps: Sequence[Step], color: str, top: float) -> None:
+    """Draw a leg's bar in the strip below zero, with its label in it or beside it, and fill what it costs."""
+    for step in steps:
+        begin, end = max(bar.start, step.start), min(bar.end, step.end)
+        if begin < end:
+            axis.fill_between([_x(begin), _x(end)], [step.price] * 2, color=color, alpha=0.3, linewidth=0)
+    start, end, middle = _x(bar.start), _x(bar.end), -_STRIP * top / 2
+    axis.barh(middle, end - start, left=start, height=0.7 * _STRIP * top, color=color)
+    fits = (end - start) / (axis.get_xlim()[1] - axis.get_xlim()[0]) > len(bar.label) / _LETTERS
+    if fits:
+        axis.annotate(bar.label, ((start + end) / 2, middle), ha="center", va="center", fontsize=8, color="white")
+    else:
+        axis.annotate(f" {bar.label}", (end, middle), ha="left", va="center", fontsize=8, color=color)
 
 
 def _local_hours(axis: Axes, lane: Lane, edges: Sequence[datetime]) -> None:
-    """Write the local hour of each price change under the curve: the clock on the region's own wall."""
-    if not edges:
-        return
-    span = edges[-1] - edges[0]
-    for edge in edges[1:-1]:
-        if span < timedelta(days=4):
-            hour = edge.astimezone(ZoneInfo(lane.zone))
-            axis.annotate(
-                f" {hour:%H:%M}",
-                (_x(edge), 0.02),
-                xycoords=("data", "axes fraction"),
-                fontsize=7,
-                color=PALE,
-                ha="left",
-            )
+    """Write the local hour of each price change above the axis: the clock on the region's own wall."""
+    for edge in (edge for edge in edges if lane.steps[-1].end - edge > timedelta(hours=3)):
+        hour = f" {edge.astimezone(ZoneInfo(lane.zone)):%H:%M}"
+        axis.annotate(hour, (_x(edge), 0.0), xytext=(0, 2), textcoords="offset points", fontsize=7, color=PALE)
 
 
 def _x(instant: datetime) -> float:
