@@ -1,7 +1,7 @@
 """A trainer's side of the contract with a leg: where to begin, when to stop, how to tell. Plain Python, copy it freely.
 
 Everything comes from the environment and everything is optional: without it a trainer saves below the current folder
-and trains to its end. What each variable means: the table "What a trainer sees" in docs/architecture.md.
+and trains to its end. What each variable means: docs/trainers.md.
 """
 
 from __future__ import annotations
@@ -66,12 +66,11 @@ class Leg:
 
 
 class SaveRhythm:
-    """Every so many steps, or every so many minutes on the run clock (which NIGHTRELAY_CLOCK may let run faster)."""
+    """Every so many steps; else as often as the leg asks (NIGHTRELAY_CHECKPOINT_EVERY, seconds), else `minutes`."""
 
     def __init__(self, steps: int, minutes: float) -> None:
-        clock = os.environ.get("NIGHTRELAY_CLOCK", "real")
-        speed = float(clock.split(" x ")[1].split("@")[0]) if " x " in clock else 1.0
-        self._steps, self._seconds = steps, 60 * minutes / speed
+        asked = os.environ.get("NIGHTRELAY_CHECKPOINT_EVERY")
+        self._steps, self._seconds = steps, float(asked) if asked else 60 * minutes
         self._last = time.monotonic()
 
     def due(self, step: int) -> bool:

@@ -121,7 +121,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--dropout", type=float, default=0.05)
     parser.add_argument("--rate", type=float, default=6e-3, help="peak learning rate")
     parser.add_argument("--save-steps", type=int, default=0, help="save every so many steps")
-    parser.add_argument("--save-minutes", type=float, default=15, help="save every so many minutes of the run clock")
+    parser.add_argument(
+        "--save-minutes",
+        type=float,
+        default=15,
+        help="save so often, where no leg asks otherwise",
+    )
     parser.add_argument("--delay", type=float, default=0, help="seconds to wait after each step (for tests)")
     return parser.parse_args()
 
