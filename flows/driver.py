@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from flows import relay
 from flows.absorb import live_legs
@@ -96,9 +97,10 @@ class Driver:
         now = self._clock.monotonic()
         if self._planned is not None and self._planned[0] == facts and now - self._planned[1] < FRESH:
             return self._planned[2]
-        situation, at, catalog = self._situation(live), self._clock.now(), self._catalog
-        if (startup := observed_startup(self._journal.legs(self._run.id))) is not None:
-            catalog = with_startup(catalog, startup * self._clock.speed)
+        situation, at = self._situation(live), self._clock.now()
+        seen = observed_startup(self._journal.legs(self._run.id))
+        startup = timedelta(seconds=self.limits.launch_guess) if seen is None else seen
+        catalog = with_startup(self._catalog, startup * self._clock.speed)
         made = plan(self._request, catalog, situation, at)
         if not made.legs and self._journal.legs(self._run.id):
             # A run under way that cannot keep its promise any more is not thrown away: it goes on, as fast as it can.
