@@ -1,4 +1,7 @@
-"""Tables of a plan, of legs and of costs, as rows of plain text: for the terminal, the UI and reports alike."""
+"""Tables of a plan, of legs and of costs, as rows of plain text: for the terminal, the UI and reports alike.
+
+The UI shows some 650 pixels of a table and scrolls for the rest, so what matters most stands first.
+"""
 
 from __future__ import annotations
 
@@ -42,13 +45,12 @@ def plan_rows(document: Mapping[str, Any], zones: Mapping[str, str]) -> list[Row
         {
             "stage": leg["stage"],
             "region": leg["region"],
-            "offer": leg["offer"],
-            "market": leg["market"],
             "start (local)": local(leg["start"], zones[leg["region"]]),
             "end (local)": local(leg["end"], zones[leg["region"]]),
+            "cost": money(leg["cost"]["total"], currency),
             "work": f"{float(leg['work']):,.0f}",
             "handoff": _handoff(leg["handoff"]),
-            "cost": money(leg["cost"]["total"], currency),
+            "offer": f"{leg['offer']}, {leg['market'].replace('_', ' ')}",
         }
         for leg in document["legs"]
     ]
@@ -70,13 +72,13 @@ def leg_rows(legs: Sequence[LegRow], charges: Sequence[Mapping[str, Any]], zones
         rows.append(
             {
                 "leg": str(leg.number),
-                "stage": leg.stage,
                 "region": leg.region,
                 "start (local)": local(leg.started_at, zone),
                 "end (local)": local(leg.ended_at, zone),
                 "steps": "-" if leg.from_step is None else f"{leg.from_step} to {leg.to_step}",
                 "outcome": (leg.outcome or leg.state).replace("_", " ") + (" (estimated end)" if leg.estimated else ""),
                 "cost": money(sum((charge["total"] for charge in mine), Decimal(0)), currency) if mine else "-",
+                "stage": leg.stage,
             }
         )
     return rows

@@ -64,7 +64,7 @@ def test_a_plan_is_a_row_per_leg_and_a_total() -> None:
     first, second, total = plan_rows({"currency": "CNY", "cost": "4", "legs": legs}, ZONES)
     assert (first["start (local)"], first["end (local)"]) == ("Mon 30 Nov 21:00", "Mon 30 Nov 23:00")
     assert (first["handoff"], second["handoff"]) == ("-", "3.0 MiB from a")
-    assert (first["work"], second["cost"]) == ("1,700", "1.50 CNY")
+    assert (first["work"], first["offer"], second["cost"]) == ("1,700", "cpu, spot", "1.50 CNY")
     assert (total["stage"], total["cost"]) == ("total", "4.00 CNY")
     assert list(first) == list(second) == list(total), "one set of columns"
 
