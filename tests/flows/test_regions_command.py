@@ -62,7 +62,11 @@ def test_a_fraction_and_the_table(folder: Path) -> None:
         raise invoke(*arguments[:-1], "2g.20gb").exception
 
 
-def test_all_regions_under_each_other_are_drawn_from_east_to_west(folder: Path, tmp_path: Path) -> None:
+def test_all_regions_under_each_other_are_drawn_from_east_to_west(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The picture marks now, so that now must stand still.
+    monkeypatch.setenv("NIGHTRELAY_CLOCK", f"{SPAN[1]} x 0.000001")
     picture = tmp_path / "all.svg"
     result = invoke("prices", "all", *SPAN, "--catalog", str(folder), "--svg", str(picture), "--json")
     assert {row["region"] for row in json.loads(result.stdout)} == {"here", "there"}, "plain sells nothing"
