@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -65,7 +66,16 @@ def test_a_relay_ends_with_the_weights_of_a_run_that_never_moved(nightrelay: Wor
     # 15 hours of work within 26: no region's night is long enough, and none may be waited for.
     request = nightrelay.request(objective="cost", within="26 h")
     run = nightrelay.submit(request)
-    nightrelay.training(run)
+    first = nightrelay.training(run)
+
+    def handed_over() -> bool:
+        legs = nightrelay.journal.legs(run.id)
+        return any(leg.region != first.region and leg.opened_real is not None for leg in legs)
+
+    nightrelay.until(handed_over, 150, "the second region to take over")
+    # From here on nothing of the first region but its store may be needed.
+    for folder in ("work", "home"):
+        shutil.rmtree(nightrelay.stack.plan.layout.side(first.region) / folder, ignore_errors=True)
     done = nightrelay.finished(run)
     legs = [leg for leg in nightrelay.journal.legs(run.id) if leg.outcome != "dismissed"]
     assert len({leg.region for leg in legs}) >= 2, nightrelay.story()
