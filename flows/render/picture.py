@@ -142,13 +142,13 @@ def _draw_leg(axis: Axes, bar: Bar, steps: Sequence[Step], color: str, top: floa
         begin, end = max(bar.start, step.start), min(bar.end, step.end)
         if begin < end:
             axis.fill_between([_x(begin), _x(end)], [step.price] * 2, color=color, alpha=0.3, linewidth=0)
-    start, end, middle = _x(bar.start), _x(bar.end), -_STRIP * top / 2
-    axis.barh(middle, end - start, left=start, height=0.7 * _STRIP * top, color=color)
-    fits = (end - start) / (axis.get_xlim()[1] - axis.get_xlim()[0]) > len(bar.label) / _LETTERS
-    if fits:
-        axis.annotate(bar.label, ((start + end) / 2, middle), ha="center", va="center", fontsize=8, color="white")
+    left, right, middle = _x(bar.start), _x(bar.end), -_STRIP * top / 2
+    axis.barh(middle, right - left, left=left, height=0.7 * _STRIP * top, color=color)
+    lane_left, lane_right = axis.get_xlim()
+    if (right - left) / (lane_right - lane_left) > len(bar.label) / _LETTERS:
+        axis.annotate(bar.label, ((left + right) / 2, middle), ha="center", va="center", fontsize=8, color="white")
     else:
-        axis.annotate(f" {bar.label}", (end, middle), ha="left", va="center", fontsize=8, color=color)
+        axis.annotate(f" {bar.label}", (right, middle), ha="left", va="center", fontsize=8, color=color)
 
 
 def _local_hours(axis: Axes, lane: Lane, edges: Sequence[datetime]) -> None:
