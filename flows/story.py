@@ -12,9 +12,11 @@ from contextlib import suppress
 from typing import Any
 
 from flows.flowruns import FlowRuns
+from flows.history import progress_of
 from flows.journal import Journal
 from flows.relay import End
 from flows.render.tables import bill_rows, money, plan_rows, utc
+from flows.requests import Asked
 from flows.rows import LegRow, RunRow
 from regions.clock import Clock
 from regions.errors import NotFoundError, OutsideError
@@ -61,6 +63,9 @@ class Story:
         from flows.render.picture import as_png
 
         told = reporting.of_run(self._journal, self._run.id, self._catalog)
+        request = Asked.again(told.run.request).request
+        done, where = progress_of(request, self._journal.checkpoints(told.run.id), [])
+        show_progress(self._journal, self._flowruns, self._run, done, f"{told.run.state}; {where}")
         self._show("report", "markdown", reporting.markdown(told, self._zones), "The run's report")
         png = as_png(reporting.picture(told, self._catalog))
         data = "data:image/png;base64," + base64.b64encode(png).decode()

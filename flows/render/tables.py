@@ -30,7 +30,7 @@ def local(instant: datetime | str | None, zone: str) -> str:
     if instant is None:
         return "-"
     moment = datetime.fromisoformat(instant) if isinstance(instant, str) else instant
-    return f"{moment.astimezone(ZoneInfo(zone)):%a %d %b %H:%M}"
+    return f"{moment.astimezone(ZoneInfo(zone)):%d %b %H:%M}"
 
 
 def utc(instant: datetime | str | None) -> str:

@@ -58,6 +58,7 @@ def test_a_run_is_told_from_its_plan_to_its_report(tmp_path: Path) -> None:
     done, total = shown(run, "costs")
     assert (done["steps"], done["outcome"], done["cost"]) == ("0 to 100", "finished", "2.00 CNY")
     assert (total["leg"], total["cost"]) == ("total", "2.00 CNY")
+    assert shown(run, "progress") == 100
     assert "No step was lost: 100 steps" in shown(run, "report")
     assert shown(run, "picture").startswith("data:image/png;base64,")
 
@@ -105,7 +106,7 @@ def test_an_artifact_is_made_once_and_then_rewritten(tmp_path: Path) -> None:
     told.planned(plan_document(1))
     told.planned(plan_document(2, cost=None, finish=None, binding="the deadline"))
     key = f"{run.run.id}-plan"
-    assert flowruns.made == [(key, "Plan, revision 1: 4.50 CNY, done Tue 01 Dec 07:00 UTC")]
+    assert flowruns.made == [(key, "Plan, revision 1: 4.50 CNY, done 01 Dec 07:00 UTC")]
     assert flowruns.rewritten == [(key, "Plan, revision 2: no plan fits: the deadline")]
 
 
