@@ -20,13 +20,12 @@ from pathlib import Path
 from flows import report as reporting
 from flows.catalogs import current
 from flows.commands.apply import apply_stack
-from flows.datasets import copy_dataset, find_manifest
 from flows.journal import Journal
-from flows.messages import DatasetRef
 from flows.render.live import Watched
 from flows.render.picture import as_png, as_svg
 from flows.rows import LIVE, RunRow
 from flows.settings import PROJECT, Settings
+from flows.shipped import build_texts, publish
 from flows.sites import Sites
 from flows.watching import look
 from infra.stack import Extra, LocalStack, StackPlan
@@ -34,12 +33,8 @@ from infra.stack.ports import free_port
 from infra.stack.state import read_state
 from regions.clock import SystemClock, parse_clock
 from regions.errors import OutsideError, PlanError
-from storage.objects import open_store
 
 REGIONS = ("local-shanghai", "local-berlin", "local-los-angeles")
-HOME_REGION = "local-shanghai"
-DATASET = "datasets/topics"
-RUN = "gpt-mini"
 START = "2026-11-30T14:00Z"
 """What the run clock shows when the run begins: 22:00 in Shanghai, when its night begins."""
 BEGINS_IN = timedelta(seconds=12)
@@ -93,13 +88,14 @@ class Demo:
             with LocalStack(plan, SystemClock(), self._environ, kept=True) as stack:
                 self.stack = stack
                 self._say("starting a Prefect server, three object stores and four workers")
-                dataset = self._build_dataset(scratch)
+                texts = build_texts(scratch)
                 stack.wait_for_server()
                 # This process is part of the control side: it opens the stores with the stack's own keys.
                 os.environ.update({name: key for name, key in stack.environment.items() if name.startswith("AWS_")})
                 settings = Settings.read(stack.environment)
                 apply_stack(settings.catalog, REGIONS, stack.environment)
-                self._publish(dataset, settings)
+                catalog_now = current(Journal.open(settings.database_url), settings.catalog, self.clock)
+                publish(texts, Sites(settings, catalog_now))
                 self._say(f"Prefect UI: {stack.state.ui_url}")
                 yield settings
         finally:
@@ -155,25 +151,6 @@ class Demo:
         (folder / "relay.png").write_bytes(as_png(figure))
         (folder / "report.md").write_text(reporting.markdown(told, zones), encoding="utf-8")
         return Outcome(told, zones, folder, self.peak)
-
-    def _build_dataset(self, scratch: Path) -> Path:
-        """Shard the reference texts of this Python into a folder store."""
-        store = scratch / "texts"
-        script = PROJECT / "examples" / "trainers" / "topics.py"
-        subprocess.run(
-            [sys.executable, str(script), str(store / DATASET)], check=True, capture_output=True, timeout=120
-        )
-        return store
-
-    def _publish(self, texts: Path, settings: Settings) -> None:
-        """Hand the dataset to the home region's store."""
-        source = open_store(texts.resolve().as_uri())
-        manifest = find_manifest(source, DATASET)
-        assert manifest is not None, "it was built a moment ago"
-        catalog = current(Journal.open(settings.database_url), settings.catalog, self.clock)
-        home = Sites(settings, catalog)
-        ref = DatasetRef(digest=manifest.digest, source=home.place(HOME_REGION), folder=DATASET, bytes=manifest.size)
-        copy_dataset(ref, source, home.store(HOME_REGION), lambda: False)
 
 
 def _clear_away(home: Path) -> None:

@@ -12,11 +12,12 @@ from rich.live import Live
 from rich.table import Table
 
 from flows.commands.output import WIDTH, JsonFlag, emit
-from flows.demo import RUN, Demo, Outcome
+from flows.demo import Demo, Outcome
 from flows.render.live import Watched, frame, line
 from flows.render.tables import leg_rows, size
 from flows.report import summary
 from flows.settings import Settings
+from flows.shipped import RUN
 
 
 def demo(

@@ -16,6 +16,7 @@ from flows.journal import Journal
 from flows.render.tables import leg_rows, money, size
 from flows.rows import LIVE, RunRow
 from flows.settings import Settings
+from infra.stack.state import read_state
 from regions.errors import ConflictError
 
 app = typer.Typer(no_args_is_help=True, help="List, show, cancel and resume runs.")
@@ -128,7 +129,7 @@ def cancel(run: Run, as_json: JsonFlag = False) -> None:
     if row.state not in LIVE:
         raise ConflictError(f"run {run} is {row.state} already")
     journal.ask_cancel(run)
-    FlowRuns(settings.api_url, patience=10).cancel(row.flow_run)
+    FlowRuns(_api(settings), patience=10).cancel(row.flow_run)
     emit({"run": run, "cancelling": True}, lambda console: console.print(f"{run} is being cancelled"), as_json)
 
 
@@ -141,8 +142,14 @@ def resume(run: Run, as_json: JsonFlag = False) -> None:
     row = journal.run(run)
     if row.state in LIVE or row.state == "finished":
         raise ConflictError(f"run {run} is {row.state}; only a failed or cancelled run can be resumed")
-    made = FlowRuns(settings.api_url, patience=10).submit(row.recipe, resume=run)
+    made = FlowRuns(_api(settings), patience=10).submit(row.recipe, resume=run)
     emit({"run": run, "flow_run": made}, lambda console: console.print(f"{run} goes on as flow run {made}"), as_json)
+
+
+def _api(settings: Settings) -> str | None:
+    """Return the Prefect server's API: PREFECT_API_URL, else that of the local stack in NIGHTRELAY_HOME."""
+    standing = read_state(settings.home / "stack.json")
+    return settings.api_url or (standing.api_url if standing is not None else None)
 
 
 def _checkpoints(journal: Journal, run: str) -> list[dict[str, Any]]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Annotated, Literal
 
@@ -15,6 +17,8 @@ from rich.table import Table
 
 from flows.commands.output import JsonFlag, emit, stderr
 from flows.settings import Settings
+from flows.shipped import HOME_REGION, build_texts, publish, published
+from flows.sites import Sites
 from infra.stack import Extra, LocalStack, StackPlan
 from infra.stack.state import read_state
 from regions.clock import SystemClock
@@ -53,9 +57,24 @@ def up(
         stack.wait_for_server()
         apply_stack(settings.catalog, plan.regions, stack.environment)
         apply_automations(stack.state.api_url)
+        _publish_shipped(stack)
         stack.wait_for_workers()
     document = {**_document(stack), "started": list(started)}
     emit(document, lambda console: _tell(console, stack), as_json)
+
+
+def _publish_shipped(stack: LocalStack) -> None:
+    """Put the shipped run's dataset into its home region's store, where that region is of the stack."""
+    if HOME_REGION not in stack.plan.regions:
+        return
+    environment = stack.environment
+    # From here on this command is part of the control side: it opens the stores with the stack's own keys.
+    os.environ.update({name: key for name, key in environment.items() if name.startswith("AWS_")})
+    settings = Settings.read(environment)
+    sites = Sites(settings, load(settings.catalog))
+    if not published(sites):
+        with tempfile.TemporaryDirectory(prefix="nightrelay-texts-") as scratch:
+            publish(build_texts(Path(scratch)), sites)
 
 
 def down(as_json: JsonFlag = False) -> None:
