@@ -15,7 +15,7 @@ from flows.flowruns import FlowRuns
 from flows.history import progress_of
 from flows.journal import Journal
 from flows.relay import End
-from flows.render.tables import bill_rows, money, plan_rows, utc
+from flows.render.tables import bill, bill_rows, money, plan_rows, utc
 from flows.requests import Asked
 from flows.rows import LegRow, RunRow
 from regions.clock import Clock
@@ -53,8 +53,11 @@ class Story:
         """Say how a leg ended, and show the legs with their costs."""
         payload = {"leg": leg.number, "region": leg.region, "outcome": end.outcome, "reason": end.reason}
         self._emit(f"nightrelay.leg.{end.outcome}", payload, leg)
-        rows = bill_rows(self._journal.legs(self._run.id), self._journal.charges(self._run.id), self._zones)
-        self._show("costs", "table", rows, "What each leg did and cost")
+        legs, charges = self._journal.legs(self._run.id), self._journal.charges(self._run.id)
+        told = f"{len(legs)} legs: what each did and cost"
+        if charges:
+            told = f"{bill(charges)} so far; {told}"
+        self._show("costs", "table", bill_rows(legs, charges, self._zones), told)
 
     def finished(self) -> None:
         """Show the run's report and its picture, and say that the run is over."""
@@ -66,7 +69,9 @@ class Story:
         request = Asked.again(told.run.request).request
         done, where = progress_of(request, self._journal.checkpoints(told.run.id), [])
         show_progress(self._journal, self._flowruns, self._run, done, f"{told.run.state}; {where}")
-        self._show("report", "markdown", reporting.markdown(told, self._zones), "The run's report")
+        found = f"{told.proof.steps:,} steps, " + ("none lost" if told.proof.whole else "THE HISTORY IS BROKEN")
+        title = f"{told.run.state}: {money(told.cost, told.currency)}, {found}"
+        self._show("report", "markdown", reporting.markdown(told, self._zones), title)
         png = as_png(reporting.picture(told, self._catalog))
         data = "data:image/png;base64," + base64.b64encode(png).decode()
         self._show("picture", "image", data, "Legs over the price curves")
