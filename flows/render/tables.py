@@ -89,11 +89,12 @@ def bill_rows(legs: Sequence[LegRow], charges: Sequence[Mapping[str, Any]], zone
     rows = leg_rows(legs, charges, zones)
     if not rows or not charges:
         return rows
-    sum_of_all = sum((charge["total"] for charge in charges), Decimal(0))
-    return [
-        *rows,
-        {**dict.fromkeys(rows[0], ""), "leg": "total", "cost": money(sum_of_all, charges[0]["total_currency"])},
-    ]
+    return [*rows, {**dict.fromkeys(rows[0], ""), "leg": "total", "cost": bill(charges)}]
+
+
+def bill(charges: Sequence[Mapping[str, Any]]) -> str:
+    """Return what a run's charges come to; they are all in its currency."""
+    return money(sum((charge["total"] for charge in charges), Decimal(0)), charges[0]["total_currency"])
 
 
 def cost_rows(charges: Sequence[Mapping[str, Any]], by: Sequence[str]) -> list[dict[str, Any]]:
