@@ -57,6 +57,8 @@ def frame(seen: Watched) -> RenderableType:
     """Return the picture of one look, for rich's Live."""
     step = step_now(seen.legs)
     bar = Table.grid(expand=True, padding=(0, 1))
+    bar.add_column(ratio=1)
+    bar.add_column(justify="right", no_wrap=True)
     bar.add_row(
         ProgressBar(total=max(1, seen.work), completed=min(step, seen.work)), f"{step:,} of {seen.work:,} steps"
     )
