@@ -119,9 +119,13 @@ class Tempo:
         """
         return timedelta(seconds=max(self.launch, startup / self.speed))
 
-    def ask_at(self, leg: PlannedLeg) -> datetime:
-        """Return the real instant at which a planned leg is to be asked for."""
-        return self.to_real(leg.start) - self.lead(leg.startup)
+    def ask_at(self, leg: PlannedLeg, *, relieves: bool) -> datetime:
+        """Return the real instant at which a planned leg is to be asked for.
+
+        One that relieves another is ready at its start, so that training has no gap. Where nobody trains, rent before
+        the planned start would buy nothing: only the launch itself is allowed for.
+        """
+        return self.to_real(leg.start) - self.lead(leg.startup if relieves else 0.0)
 
 
 def tempo_of(launches: Sequence[float], to_real: Callable[[datetime], datetime], speed: float, limits: Limits) -> Tempo:
@@ -175,7 +179,7 @@ def choose(
             return [*dismissed, Ask(first.number, "dismiss", f"the run is in stage {stage} now")]
         # It was asked for early, to be ready; before its planned start the price may be another one.
         return [*dismissed, Open(first.number)] if real >= tempo.to_real(first.planned_start) else dismissed
-    if planned and real >= tempo.ask_at(planned[0]):
+    if planned and real >= tempo.ask_at(planned[0], relieves=False):
         return [Launch(planned[0])]
     return []
 
@@ -187,7 +191,7 @@ def _prepare(holder: LegView, planned: Sequence[PlannedLeg], real: datetime, tem
     if stays and here.end > holder.planned_end:
         return [Ask(holder.number, "extend", "the plan keeps it here", stop_by=here.end)]
     following = planned[1:] if stays else planned
-    if following and real >= tempo.ask_at(following[0]):
+    if following and real >= tempo.ask_at(following[0], relieves=True):
         return [Launch(following[0])]
     return []
 
@@ -209,7 +213,7 @@ def pause(legs: Sequence[LegView], planned: Sequence[PlannedLeg], real: datetime
         return Wait(soon, "HandingOver", "the next leg is being prepared")
     if planned:
         why = f"{planned[0].region} is cheap enough from {planned[0].start:%Y-%m-%d %H:%M}Z"
-        return Wait(max(tempo.ask_at(planned[0]), real + timedelta(seconds=1)), "WaitingForWindow", why)
+        return Wait(max(tempo.ask_at(planned[0], relieves=False), real + timedelta(seconds=1)), "WaitingForWindow", why)
     return Wait(real + timedelta(seconds=limits.hold), "WaitingForCapacity", "no leg fits now; looking again")
 
 

@@ -186,3 +186,9 @@ def test_a_leg_is_asked_for_as_early_as_launches_took_lately_and_as_its_machine_
     assert TEMPO.lead(startup=360.0).total_seconds() == 360.0
     assert tempo_of([9.0, 2.0, 3.0, 2.5], lambda instant: instant, 1.0, LIMITS).launch == 3.0 + LIMITS.spare
     assert tempo_of([], lambda instant: instant, 1.0, LIMITS).launch == LIMITS.launch_guess + LIMITS.spare
+
+
+def test_a_machine_is_rented_early_only_to_relieve_another() -> None:
+    slow = SimpleNamespace(**{**vars(planned("b", 1000, 2000)), "startup": 300.0})
+    assert TEMPO.ask_at(slow, relieves=True) == after(700)
+    assert TEMPO.ask_at(slow, relieves=False) == after(1000 - LEAD)
