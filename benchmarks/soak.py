@@ -12,7 +12,6 @@ from typing import Any
 from benchmarks import soak_regions
 from benchmarks.results import ROOT, save
 
-SEEDS = range(1, 4)
 _TALLY = re.compile(r"(\d+) (passed|failed|skipped|errors?)")
 
 
@@ -37,15 +36,25 @@ def suite(*arguments: str, seed: int | None = None) -> dict[str, Any]:
     return {**tally, "seconds": round(time.monotonic() - began, 1), "exit": done.returncode, "failures": failed}
 
 
-def main() -> int:
-    """Run everything; exit with 1 where anything failed."""
-    suites = {"unit": suite("tests", "--ignore=tests/scenarios")}
-    for seed in SEEDS:
-        suites[f"scenarios, seed {seed}"] = suite("tests/scenarios", seed=seed)
-    path = save("soak", {"suites": suites, "regions": soak_regions.run()})
-    print(f"saved {path}")
-    return 0 if all(found["exit"] == 0 for found in suites.values()) else 1
+def main(names: list[str]) -> int:
+    """Run the named parts (unit, scenarios, regions), or all; exit with 1 where anything failed."""
+    parts = {"unit": _unit, "scenarios": _scenarios, "regions": lambda: {"regions": soak_regions.run()}}
+    failed = False
+    for name in names or parts:
+        measured = parts[name]()
+        failed = failed or any(found.get("exit") for found in measured.values())
+        print(f"saved {save(f'soak-{name}', measured).name}", flush=True)
+    return 1 if failed else 0
+
+
+def _unit() -> dict[str, Any]:
+    return {"unit": suite("tests", "--ignore=tests/scenarios")}
+
+
+def _scenarios() -> dict[str, Any]:
+    seeds = os.environ.get("NIGHTRELAY_SOAK_SEEDS", "1,2,3").split(",")
+    return {f"seed {seed}": suite("tests/scenarios", seed=int(seed)) for seed in seeds}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
