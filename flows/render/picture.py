@@ -80,8 +80,15 @@ def draw_relay(
         for name, instant in (marks or {}).items():
             axis.axvline(_x(instant), color=INK, linewidth=1, linestyle=":")
             if axis is axes[0]:
+                left, right = axis.get_xlim()
+                late = _x(instant) > left + 0.85 * (right - left)
                 axis.annotate(
-                    f" {name}", (_x(instant), 0.78), xycoords=("data", "axes fraction"), fontsize=8, color=INK
+                    f" {name} ",
+                    (_x(instant), 0.78),
+                    xycoords=("data", "axes fraction"),
+                    ha="right" if late else "left",
+                    fontsize=8,
+                    color=INK,
                 )
     locator = mdates.AutoDateLocator(minticks=6, maxticks=14)
     axes[-1].xaxis.set_major_locator(locator)
