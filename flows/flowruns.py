@@ -35,6 +35,8 @@ class FlowRunView:
     type: str
     name: str
     message: str
+    since: datetime | None = None
+    """The real instant at which it entered that state."""
 
 
 class FlowRuns:
@@ -61,7 +63,7 @@ class FlowRuns:
             return None
         if state is None:
             return FlowRunView("PENDING", "Pending", "")
-        return FlowRunView(state.type.value, state.name or "", state.message or "")
+        return FlowRunView(state.type.value, state.name or "", state.message or "", state.timestamp)
 
     def create_leg(
         self,

@@ -40,9 +40,13 @@ def situation_of(
     last = checkpoints[-1] if checkpoints else None
     home = request.regions.home
     holder = next((leg for leg in legs if leg.number == standing), None)
+    progress = {stage.id: Fraction(committed_step(checkpoints, stage.id)) for stage in request.stages}
+    if holder is not None and holder.beat is not None:
+        # The journal accepts a leg's commits when it ends; until then its heartbeat says what it will hand on.
+        progress[holder.stage] = max(progress[holder.stage], Fraction(holder.beat.step))
     held = {leg.region for leg in legs if leg.from_step is not None or (leg.heartbeat or {}).get("handed_bytes")}
     return Situation(
-        progress={stage.id: Fraction(committed_step(checkpoints, stage.id)) for stage in request.stages},
+        progress=progress,
         rates=observed_rates(legs, accelerators),
         sizes={"dataset": dataset_bytes} if dataset_bytes else {},
         replicas={"dataset": dict.fromkeys(held | ({home} if home else set()), dataset_bytes)},

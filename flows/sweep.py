@@ -30,6 +30,8 @@ from regions.errors import FencedError, NightrelayError
 
 EVERY = 1.0
 """Real seconds between two looks."""
+TELL_EVERY = 15.0
+"""Real seconds between two changes of a run's progress artifact: the server keeps an event for each."""
 DRIVER_SILENCE = timedelta(seconds=60)
 """A parent that Prefect calls running and that has not touched the journal for so long has died."""
 
@@ -45,7 +47,7 @@ class Sweep:
         self._clock = settings.clock
         self._limits = relay.Limits()
         self._ending: dict[str, Driver] = {}
-        self._told: dict[str, str] = {}
+        self._told: dict[str, tuple[str, float]] = {}
 
     def turn(self) -> None:
         """Look at every live run once. One run's trouble does not keep the others waiting."""
@@ -70,11 +72,12 @@ class Sweep:
             self._flowruns.schedule(run.flow_run, self._clock.real(), "Waking", why)
 
     def _tell(self, run: RunRow, legs: list[relay.LegView]) -> None:
-        """Keep the progress artifact fresh, when the step has changed."""
+        """Keep the progress artifact fresh, where something has changed."""
         request = Asked.again(run.request).request
         done, text = progress_of(request, self._journal.checkpoints(run.id), legs)
-        if self._told.get(run.id) != text:
-            self._told[run.id] = text
+        told, at = self._told.get(run.id, ("", -TELL_EVERY))
+        if text != told and self._clock.monotonic() - at >= TELL_EVERY:
+            self._told[run.id] = (text, self._clock.monotonic())
             show_progress(self._journal, self._flowruns, run, done, text)
 
     def _end(self, run: RunRow) -> None:
@@ -95,7 +98,8 @@ def attention(
     if parent.type in ("CRASHED", "FAILED", "COMPLETED"):
         return f"its parent is {parent.name} and the run is not over"
     if parent.type == "RUNNING":
-        seen = run.driver_seen or run.submitted_real
+        # It has only just been started where Prefect's state is newer: its driver has not claimed the run yet.
+        seen = max(run.driver_seen or run.submitted_real, parent.since or run.submitted_real)
         return "its parent has fallen silent" if real - seen > DRIVER_SILENCE else None
     if parent.type != "SCHEDULED" or parent.name in ("Waking", "Scheduled", "Late", "AwaitingRetry"):
         return None

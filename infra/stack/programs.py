@@ -53,7 +53,8 @@ def programs_of(
     def python(name: str, env: Mapping[str, str], *arguments: str) -> Program:
         return Program(name, (sys.executable, *arguments), env, layout.home, layout.log(name))
 
-    server = {**server_environment(environ, layout), **mark}
+    # Without it the server tells its own pages to ask port 4200, wherever it listens.
+    server = {**server_environment(environ, layout), "PREFECT_SERVER_UI_API_URL": url, **mark}
     if not migrate:
         server |= {
             "PREFECT_SERVER_DATABASE_MIGRATE_ON_START": "false",

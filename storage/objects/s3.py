@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping
 
 from regions.clock import SystemClock
@@ -58,6 +59,7 @@ class _Chain:
 
         self._foreign = botocore.exceptions.BotoCoreError
         self._session = botocore.session.Session(profile=profile)
+        self._one_at_a_time = threading.Lock()  # a session that reads its files shows other threads half of them
 
     def setting(self, name: str) -> str | None:
         variables = {
@@ -80,8 +82,9 @@ class _Chain:
 
         def current() -> Credential:
             try:
-                found = self._session.get_credentials()
-                frozen = found.get_frozen_credentials() if found else None
+                with self._one_at_a_time:
+                    found = self._session.get_credentials()
+                    frozen = found.get_frozen_credentials() if found else None
             except self._foreign as error:
                 raise OutsideError(f"cannot get credentials for {url}: {error}", kind="credentials") from error
             if frozen is None or not frozen.access_key:
