@@ -78,6 +78,7 @@ def exit_code(error: BaseException) -> int:
 
 def main() -> None:
     """Run the command line."""
+    os.environ.setdefault("DO_NOT_TRACK", "1")  # Prefect reads it when it is imported
     try:
         sys.exit(app(standalone_mode=False) or 0)
     except NightrelayError as error:

@@ -37,7 +37,7 @@ from regions.errors import OutsideError, PlanError
 REGIONS = ("local-shanghai", "local-berlin", "local-los-angeles")
 START = "2026-11-30T14:00Z"
 """What the run clock shows when the run begins: 22:00 in Shanghai, when its night begins."""
-BEGINS_IN = timedelta(seconds=12)
+BEGINS_IN = timedelta(seconds=20)
 """How long after the command the run is expected to begin."""
 
 

@@ -89,7 +89,7 @@ class Driver:
         self._acts.make_true()
         if actions:
             live = list(self._absorb().values())
-        return relay.pause(live, planned, self._clock.real(), tempo, self.limits)
+        return relay.pause(live, planned, self._clock.real(), tempo, self.limits, self._longest_startup)
 
     def _plan(self, live: Sequence[relay.LegView]) -> Plan:
         """Return a plan from how the run stands; the last one while nothing has changed and it is seconds old."""

@@ -201,12 +201,23 @@ def stop_everything(legs: Sequence[LegView], reason: str) -> list[Action]:
     return [Ask(leg.number, "stop" if leg.holds_term else "dismiss", reason) for leg in legs]
 
 
-def pause(legs: Sequence[LegView], planned: Sequence[PlannedLeg], real: datetime, tempo: Tempo, limits: Limits) -> Wait:
-    """Say when to look again if nothing happens before; the sweep wakes the driver when something does."""
+def pause(
+    legs: Sequence[LegView],
+    planned: Sequence[PlannedLeg],
+    real: datetime,
+    tempo: Tempo,
+    limits: Limits,
+    longest_startup: float,
+) -> Wait:
+    """Say when to look again if nothing happens before; the sweep wakes the driver when something does.
+
+    A driver that left is a process that must start again, which takes about as long as a leg's: it is woken so much
+    before the next leg must be asked for.
+    """
     holder = _holder(legs)
     soon = real + timedelta(seconds=limits.hold / 2)
     if holder is not None and len(legs) == 1:
-        look = tempo.to_real(holder.planned_end) - tempo.lead(0.0)
+        look = tempo.to_real(holder.planned_end) - tempo.lead(longest_startup) - timedelta(seconds=tempo.launch)
         why = f"leg {holder.number} trains in {holder.region} until {holder.planned_end:%Y-%m-%d %H:%M}Z"
         return Wait(look if look > real else soon, "WaitingForLeg", why)
     if legs:

@@ -7,6 +7,7 @@ against the stage's work, the exit code last.
 from __future__ import annotations
 
 import os
+from collections import deque
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -90,6 +91,7 @@ class Training:
         self._memory_kills = memory_kills()
         self._silence = SilenceWatch(SilenceLimits(), clock.monotonic())
         self._losses: list[tuple[int, float]] = []
+        self._pace = Pace()
         self._progress = ProgressLog(
             progress_sources(folders.progress, folders.log, folders.checkpoints, order.progress_pattern)
         )
@@ -227,7 +229,8 @@ class Training:
             if said.step is not None and said.step > self.trained.from_step and self.trained.first_step_real is None:
                 self.trained = replace(self.trained, first_step_real=self._clock.real())
         latest = self._progress.latest
-        facts = {"step": latest.step, "loss": latest.loss, "samples_per_second": latest.samples_per_second}
+        rate = latest.samples_per_second or self._pace.of(latest.samples, self._clock.monotonic())
+        facts = {"step": latest.step, "loss": latest.loss, "samples_per_second": rate}
         self._signals.tell(**{name: value for name, value in facts.items() if value is not None})
 
     def _take_stock(self) -> None:
@@ -242,6 +245,25 @@ class Training:
             loss=self._progress.latest.loss,
             losses=thinned(self._losses, CURVE_POINTS),
         )
+
+
+class Pace:
+    """Samples per second over the last seconds, for a trainer that counts samples and tells no rate."""
+
+    def __init__(self, span: float = 5.0) -> None:
+        self._span = span
+        self._seen: deque[tuple[float, int]] = deque()
+
+    def of(self, samples: int | None, now: float) -> float | None:
+        """Take in a count at a monotonic second, and return the rate; None while there is too little to tell."""
+        if samples is None:
+            return None
+        if not self._seen or samples != self._seen[-1][1]:
+            self._seen.append((now, samples))
+        while len(self._seen) > 2 and now - self._seen[0][0] > self._span:
+            self._seen.popleft()
+        (began, first), (ended, last) = self._seen[0], self._seen[-1]
+        return (last - first) / (ended - began) if ended > began else None
 
 
 def thinned(points: list[tuple[int, float]], most: int) -> tuple[tuple[int, float], ...]:

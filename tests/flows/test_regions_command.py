@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -66,7 +67,7 @@ def test_all_regions_under_each_other_are_drawn_from_east_to_west(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The picture marks now, so that now must stand still.
-    monkeypatch.setenv("NIGHTRELAY_CLOCK", f"{SPAN[1]} x 0.000001")
+    monkeypatch.setattr("regions.clock.SystemClock.now", lambda _: datetime(2026, 12, 1, 9, tzinfo=UTC))
     picture = tmp_path / "all.svg"
     result = invoke("prices", "all", *SPAN, "--catalog", str(folder), "--svg", str(picture), "--json")
     assert {row["region"] for row in json.loads(result.stdout)} == {"here", "there"}, "plain sells nothing"

@@ -156,9 +156,9 @@ def test_cancelling_stops_the_holder_and_dismisses_the_one_in_waiting() -> None:
 
 
 def test_waiting_is_named_and_ends_in_time_for_the_next_decision() -> None:
-    holder = pause([leg(1, end=after(1000))], [], T0, TEMPO, LIMITS)
-    window = pause([], [planned("a", 5000, 6000)], T0, TEMPO, LIMITS)
-    assert (holder.name, holder.until) == ("WaitingForLeg", after(1000 - LEAD))
+    holder = pause([leg(1, end=after(1000))], [], T0, TEMPO, LIMITS, 0.0)
+    window = pause([], [planned("a", 5000, 6000)], T0, TEMPO, LIMITS, 0.0)
+    assert (holder.name, holder.until) == ("WaitingForLeg", after(1000 - 2 * LEAD)), "a driver must start as well"
     assert (window.name, window.until) == ("WaitingForWindow", after(5000 - LEAD))
 
 
