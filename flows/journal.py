@@ -245,17 +245,6 @@ class Journal:
             for line, charge in enumerate(charges):
                 tx.execute(insert(schema.charges).values(run=run, leg=number, line=line, **charge))
 
-    def accept(
-        self, run: str, driver: str, real: datetime, accepted: Sequence[tuple[str, str, CommitRef]], term: int
-    ) -> None:
-        """Let commits of the standing term enter the history while their leg runs; FencedError for another term."""
-        with self._driving(run, driver, real) as tx:
-            standing = tx.execute(select(schema.runs.c.term).where(schema.runs.c.id == run)).scalar()
-            if standing != term:
-                raise FencedError(f"commits of term {term} of {run} come too late: term {standing} stands")
-            for stage, region, commit in accepted:
-                self._accept(tx, run, stage, region, commit, real)
-
     @staticmethod
     def _accept(tx: Connection, run: str, stage: str, region: str, commit: CommitRef, real: datetime) -> None:
         key = {"run": run, "stage": stage, "step": commit.step, "term": commit.term}

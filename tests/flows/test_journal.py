@@ -146,18 +146,6 @@ def test_ending_a_leg_again_changes_nothing(journal: Journal) -> None:
     assert [(row.step, row.regions) for row in journal.checkpoints("gpt-1")] == [(10, ("a",))]
 
 
-def test_commits_of_an_old_term_never_enter_the_history(journal: Journal) -> None:
-    submitted(journal)
-    journal.claim("gpt-1", "d", T0)
-    for region in ("a", "b"):
-        journal.intend("gpt-1", "d", T0, a_leg(region))
-    journal.open_term("gpt-1", "d", T0, 1, "pretrain")
-    journal.open_term("gpt-1", "d", T0, 2, "pretrain")
-    with pytest.raises(FencedError, match="term 1"):
-        journal.accept("gpt-1", "d", T0, [("pretrain", "a", a_commit(30, 1))], 1)
-    assert journal.checkpoints("gpt-1") == []
-
-
 def test_an_older_heartbeat_never_replaces_a_newer_one(journal: Journal) -> None:
     submitted(journal)
     journal.claim("gpt-1", "d", T0)
