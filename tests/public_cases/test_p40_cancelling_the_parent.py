@@ -1,6 +1,6 @@
 """P40: cancelling reaches the work: it is asked to save and leave, nothing starts afterwards, the cost is kept.
 
-The same on real processes: tests/scenarios/test_cancel.py.
+The same on real processes: tests/scenarios/test_stopping.py.
 """
 
 from __future__ import annotations
