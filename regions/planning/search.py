@@ -3,7 +3,9 @@
 The pass keeps values only for as long as an arc can reach back, and one small code per state for the way back; so the
 whole frontier of cost against finish time comes from it, and any point of it is read out without searching again.
 Ties fall to the arc considered first (wait, finish, stop, move; continue before start) and there to the lower index:
-the same on every platform. Plain NumPy; `kernel` is the same recursion compiled.
+the same on every platform. Plain NumPy.
+
+Longer than other modules: the pass and the way back read the same codes, and are only right together.
 """
 
 from __future__ import annotations

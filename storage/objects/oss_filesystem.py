@@ -3,6 +3,8 @@
 The plain class reads a byte too many, deletes before it writes, loses the storage class on copies, signs version 1
 only, never retries a busy server and publishes what a failed writer left; tests/storage/objects/test_oss_filesystem.py
 shows each of these and its absence here. register() makes this class the one that fsspec opens.
+
+Longer than other modules: it overrides one class, method by method.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 It retries nothing (storage.objects.retrying does), except once when the credentials were renewed while a request with
 the old ones was refused. What the server really promises is asked for once per bucket and process (probe).
+
+Longer than other modules: one class has one method for each verb of the protocol.
 """
 
 from __future__ import annotations
